@@ -1,0 +1,108 @@
+"""Types of tagged values by the tool's JSON schema (contract, "How arguments are read")."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from streamsieve.parsers.arguments.json_text import quote
+from streamsieve.parsers.request import JsonSchema
+
+_DEPTH = 16
+"""How deep `anyOf` and `$ref` are followed; deeper, or round in a circle, nothing more is learnt."""
+
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
+                 list: "array"}  # fmt: skip
+
+
+def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
+    """The JSON types that `parameters`, a function's schema, allows for `key`; empty where it does not say."""
+    properties = parameters.get("properties") if parameters else None
+    schema = properties.get(key) if isinstance(properties, Mapping) else None
+    return frozenset(_types(schema, parameters or {}, _DEPTH))
+
+
+def _types(schema: object, root: JsonSchema, depth: int) -> set[str]:
+    if not isinstance(schema, Mapping) or depth == 0:
+        return set()
+    found: set[str] = set()
+    declared = schema.get("type")
+    found.update(one for one in (declared if isinstance(declared, list) else [declared]) if isinstance(one, str))
+    if not found:
+        values = schema.get("enum") if isinstance(schema.get("enum"), list) else []
+        values = [*(values or []), *([schema["const"]] if "const" in schema else [])]
+        found.update(_PYTHON_TYPES[type(value)] for value in values if type(value) in _PYTHON_TYPES)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for option in schema[key] if isinstance(schema.get(key), list) else ():
+            found |= _types(option, root, depth - 1)
+    if isinstance(schema.get("$ref"), str):
+        found |= _types(_resolve(schema["$ref"], root), root, depth - 1)
+    if not found:
+        found.update(kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema)
+    if found and schema.get("nullable") is True:
+        found.add("null")
+    return found
+
+
+def _resolve(reference: str, root: JsonSchema) -> object:
+    """What a `$ref` within the same schema points at, or None."""
+    place: object = root
+    for step in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
+        place = place.get(step) if isinstance(place, Mapping) else None
+    return place
+
+
+def is_plain_string(types: frozenset[str]) -> bool:
+    """Whether a value of these types is a string whatever its text is, and so may stream."""
+    return types <= {"string"}
+
+
+def convert(text: str, types: frozenset[str]) -> str:
+    """`text` as the JSON text of the first type that it fits, else as a string.
+
+    Tried in the order null, integer, number, boolean, object, array; a string is what is left.
+    """
+    word = text.strip()
+    if "null" in types and word.lower() == "null":
+        return "null"
+    if "integer" in types and _INTEGER.fullmatch(word):
+        return str(int(word))
+    if "number" in types and (number := _number(word)) is not None:
+        return number
+    if "boolean" in types:
+        digits = {} if types & {"integer", "number"} else {"1": "true", "0": "false"}
+        if (boolean := {"true": "true", "false": "false", **digits}.get(word.lower())) is not None:
+            return boolean
+    for kind, opener in (("object", "{"), ("array", "[")):
+        if kind in types and word.startswith(opener) and (value := json_value(word)) is not None:
+            return value
+    return f'"{quote(text)}"'
+
+
+def _number(word: str) -> str | None:
+    if _JSON_NUMBER.fullmatch(word):
+        return word
+    if _INTEGER.fullmatch(word):
+        return str(int(word))
+    return repr(float(word)) if _FLOAT.fullmatch(word) and abs(float(word)) != float("inf") else None
+
+
+def json_value(text: str) -> str | None:
+    """`text` read as strict JSON and written with `", "` and `": "`; None where it is none, or nested too deep."""
+    try:
+        return write_json(json.loads(text, parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return None
+
+
+def write_json(value: object) -> str:
+    """`value` as JSON text, non-ASCII as it is."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)

@@ -1,0 +1,67 @@
+"""Calls with the name in a header and the arguments as a JSON object behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from streamsieve.parsers.arguments.json_text import copy_json
+from streamsieve.parsers.call_writer import NAME, CallWriter
+from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.scanner import Malformed, Markers, Reading
+
+
+def plain_header(header: str) -> tuple[str, str | None]:
+    """A header that is the name."""
+    return header, None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedJsonCalls(CallSyntax):
+    """`OPENER prefix header arguments_open object arguments_close CLOSER`, white space between them framing.
+
+    `header_parts` makes the name and the call's native id (or None) of the header. `space` is what
+    the format writes before and behind the arguments.
+    """
+
+    arguments_open: str
+    prefix: str = ""
+    arguments_close: str = ""
+    space: str = ""
+    header_parts: Callable[[str], tuple[str, str | None]] = plain_header
+
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Read one call, its opener taken."""
+        reader = calls.reader
+        yield from reader.space()
+        yield from reader.take(self.prefix)
+        yield from reader.space()
+        name, native_id = self.header_parts((yield from reader.run(NAME)))
+        yield from reader.space()
+        yield from reader.take(self.arguments_open)
+        if (yield from reader.peek_after_space()) == "{":
+            calls.start(name, native_id)
+            yield from copy_json(reader, calls.arguments)
+        elif (yield from reader.sees(Markers((self.arguments_close, *self.closers)))) is not None:
+            calls.whole(name, "{}", native_id)
+        else:
+            raise Malformed
+        if self.arguments_close:
+            yield from reader.space()
+            yield from reader.takes(Markers((self.arguments_close,)))
+        yield from calls.close(self.closers)
+
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """All calls in one group."""
+        before, after = self.groups[0]
+        return f"{before}{''.join(map(self._write, calls))}{after}"
+
+    def _write(self, call: ToolCall) -> str:
+        header = f"{self.openers[0]}{self.prefix}{self.write_header(call)}{self.space}{self.arguments_open}{self.space}"
+        return f"{header}{call.arguments}{self.space}{self.arguments_close}{self.closers[0]}"
+
+    def write_header(self, call: ToolCall) -> str:
+        """The header that names `call`."""
+        return call.name

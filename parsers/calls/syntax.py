@@ -1,0 +1,52 @@
+"""What every call syntax says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.scanner import Reading
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallSyntax(ABC):
+    """How a format writes calls.
+
+    `openers`: markers behind which `read` is tried; inside a group only, where there are groups and
+    `bare_calls` is `text`.
+    `groups`: opener and closer round several calls, each of which has an opener of its own.
+    `group_text`: whether text may stand between a group's opener and its first call.
+    `thinking_enders`: the openers that are looked for inside reasoning (None: every one of them, or
+    where there are groups the openers of these).
+    `at_start`: calls may also begin without a marker where the answer does.
+    `at_line`: and at the start of a line.
+    `closers`, `stops`: where the rest of a broken call ends: behind a closer, before a stop (the
+    contract's "Where calls end badly").
+    """
+
+    openers: tuple[str, ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
+    bare_calls: Literal["text", "calls"] = "text"
+    group_text: Literal["content", "refused"] = "content"
+    thinking_enders: tuple[str, ...] | None = None
+    at_start: bool = False
+    at_line: bool = False
+    closers: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+
+    @abstractmethod
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Read what stands behind `opener` (empty at a start).
+
+        Raises Malformed at the first character that the syntax cannot have there. Leaves text that
+        follows unread.
+        """
+
+    @abstractmethod
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """The calls as the format writes them, one after another."""

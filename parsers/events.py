@@ -1,0 +1,68 @@
+"""What a parser says about a reply: a closed union of small immutable events, in the order written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Text for the reasoning tray; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Text for the content tray; never empty."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStart:
+    """A call became real (contract, rule 6).
+
+    `index` counts the calls of one reply from 0 without gaps; `id` is unique.
+    """
+
+    index: int
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The next piece of a call's argument text; the pieces of one index joined are one JSON object."""
+
+    index: int
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The call's argument text is complete. A call that was cut or broke off has no `CallEnd`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """The reply broke its own format (contract, rules 7 and 12).
+
+    `offset` counts characters from the start of the reply to where the broken markup began;
+    `rule` is one of the closed set `RULES`.
+    """
+
+    offset: int
+    rule: str
+
+
+RULES = ("not_a_call", "broken_call", "cut_call", "unclosed_call", "broken_message", "dropped_call", "held_too_long")
+"""`not_a_call`: markup that never became a call, given back as text. `broken_call`: a real call that
+broke, given back or left unfinished. `cut_call`: cut off by the token limit. `unclosed_call`: its
+closing marker was missing and forgiven. `broken_message`: a message given back whole.
+`dropped_call`: left out because of `parallel_tool_calls: false`. `held_too_long`: given back because
+it passed the limit on held text."""
+
+Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Repaired

@@ -1,0 +1,86 @@
+"""A format: how one model family writes reasoning, content and calls, as one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from streamsieve.parsers.call_ids import CallId, random_id
+from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.parsers.machine import Machine
+from streamsieve.parsers.messages import MessageSyntax
+from streamsieve.parsers.reasoning import ReasoningSpan
+from streamsieve.parsers.rendering import render
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One family's way of writing a reply; machine and renderer come from this one value.
+
+    `tool_names`, `reasoning_names`: the parser names that choose its calls and its reasoning.
+    `ends`: end-of-turn tokens that an engine may leave in the text; they reach no tray.
+    `messages`: the grammar of a format whose messages fill all three trays; it has no `reasoning`
+    and no `calls` beside it.
+    """
+
+    name: str
+    tool_names: tuple[str, ...] = ()
+    reasoning_names: tuple[str, ...] = ()
+    reasoning: ReasoningSpan | None = None
+    calls: CallSyntax | None = None
+    messages: MessageSyntax | None = None
+    ends: tuple[str, ...] = ()
+    call_id: CallId = random_id
+
+    def machine(
+        self, request: Request, *, deliver: Literal["stream", "complete"] = "stream", whole: bool = False
+    ) -> Machine:
+        """A parser for one reply to `request`.
+
+        `whole`: the reply is fed in one piece, so a call that breaks is given back (contract, rule 7).
+        `deliver="complete"`: so it is in a stream too, since each call is held until it is complete.
+        """
+        return Machine(self, request, deliver=deliver, whole=whole)
+
+    def render(self, message: Message, request: Request) -> str:
+        """`message` as the model would write it in reply to `request`.
+
+        Raises Inexpressible where the format cannot say it, for instance when its content holds a marker.
+        """
+        return render(self, message, request)
+
+
+def combine(reasoning: Format | None, tools: Format | None) -> Format:
+    """The format of a reply whose thinking is read by one format and whose calls by another.
+
+    Raises ConfigurationError where the two cannot work together: a message format frames all three
+    trays, so it goes alone or with itself.
+    """
+    chosen = reasoning or tools
+    if chosen is None:
+        raise ConfigurationError("reasoning_parser, tool_parser: neither is set")
+    other = tools or reasoning
+    if chosen.messages or (other and other.messages):
+        if other is not chosen:
+            raise ConfigurationError(
+                f"reasoning_parser {_said(reasoning, 'reasoning')} and tool_parser {_said(tools, 'tool')} cannot work "
+                "together: a message format frames reasoning, content and calls, so it is chosen alone or by both names"
+            )
+        return chosen
+    names = [one.name for one in (reasoning, tools) if one]
+    return replace(
+        chosen,
+        name="+".join(dict.fromkeys(names)),
+        reasoning=reasoning.reasoning if reasoning else None,
+        calls=tools.calls if tools else None,
+        ends=tuple(dict.fromkeys((reasoning.ends if reasoning else ()) + (tools.ends if tools else ()))),
+        call_id=tools.call_id if tools else random_id,
+    )
+
+
+def _said(chosen: Format | None, kind: Literal["tool", "reasoning"]) -> str:
+    names = (chosen.tool_names if kind == "tool" else chosen.reasoning_names) if chosen else ()
+    return repr(names[0] if names else chosen.name if chosen else None)

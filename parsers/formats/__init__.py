@@ -1,0 +1,1 @@
+"""One module a model family, each with its formats in `FORMATS`; the registry finds them here."""

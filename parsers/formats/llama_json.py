@@ -1,0 +1,65 @@
+"""Llama 3.1 to 3.3 and Llama 4: a call is a bare JSON object, at the start of the reply or of a line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.json_object import CallObject
+from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.scanner import Markers, Reading
+
+_CLOSER = Markers(("<|python_end|>",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareJsonCalls(CallSyntax):
+    """JSON objects with nothing round them; `;`, `,`, white space or nothing between two."""
+
+    element: CallObject
+
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Read an object that starts here, and those that follow it."""
+        reader = calls.reader
+        yield from reader.space()
+        yield from self.element.read(calls)
+        calls.end()
+        while True:
+            calls.begin()  # what separates two calls is text again where no call follows
+            following = yield from reader.peek_after_space()
+            if following in (";", ","):
+                reader.position += 1
+                if following == ";":
+                    calls.begin()
+                yield from reader.space()
+            elif (yield from reader.takes(_CLOSER)):
+                calls.leave()
+                return
+            yield from self.element.read(calls)
+            calls.end()
+
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """The objects on a line of their own."""
+        return "\n" + "; ".join(map(self.element.write, calls))
+
+
+LLAMA_JSON = Format(
+    name="llama_json",
+    tool_names=("llama3_json", "llama4_json"),
+    calls=BareJsonCalls(
+        openers=("<|python_tag|>", "<|python_start|>"),
+        at_start=True,
+        at_line=True,
+        stops=("\n",),
+        element=CallObject(
+            argument_keys=("parameters", "arguments"),
+            without_arguments="refused",
+            others=(("type", "function"), ("id", None)),
+        ),
+    ),
+    ends=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|eot|>", "<|eom|>"),
+)
+
+FORMATS = (LLAMA_JSON,)
