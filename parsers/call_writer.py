@@ -108,7 +108,7 @@ class CallWriter:
             self.arguments = self._held.append
         else:
             self._settle([self._start])
-            self.arguments = self._send
+            self.arguments = self._trays.arguments(self._start.index)
 
     def end(self) -> None:
         """The call ended well."""
@@ -168,10 +168,6 @@ class CallWriter:
         self._trays.call(events)
         self._index += bool(events)
         self.reader.forget()
-
-    def _send(self, json: str) -> None:
-        if json:
-            self._trays.arguments(self._index - 1, json)
 
     def _nowhere(self, json: str) -> None:
         """The arguments of a call that `parallel_tool_calls: false` leaves out."""

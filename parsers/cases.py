@@ -1,7 +1,7 @@
 """The conformance kit: case files, the ways to run a case, and what differs from what it expects.
 
 A case file holds one JSON object a line: a model's raw reply, the request it answered and the trays
-that must come out (docs/contract.md, "Case files"). What fails comes back as data.
+that must come out (the contract, "Case files"). What fails comes back as data.
 """
 
 from __future__ import annotations

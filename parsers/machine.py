@@ -64,10 +64,15 @@ class Machine:
         `token_ids` are the ids that `text` was decoded from, where the source has them.
         """
         reader = self._reader
-        reader.push(text)
-        self._resume()
-        if reader.copying is not None:
-            reader.flush()
+        plain = reader.plain
+        if plain is not None and text and plain[0](text) is None:  # most deltas: nothing that could begin a marker
+            reader.base += len(text)
+            plain[1](text)
+        else:
+            reader.push(text)
+            self._resume()
+            if reader.copying is not None:
+                reader.flush()
         events = self._trays.events
         if events:
             self._trays.events = []
@@ -130,7 +135,8 @@ class Machine:
                 case Role.LINE:
                     trays.content(marker)
                     trays.content((yield from reader.run(BLANKS)))
-                    yield from self._call("", write)
+                    if (yield from reader.sees(marked.line_starts)):
+                        yield from self._call("", write)
                 case Role.FRAMING:
                     trays.marked = True
                 case Role.END_OF_TURN:
@@ -152,9 +158,10 @@ class Machine:
 
     def _answer(self, table: Table) -> Reading[Table]:
         """The answer begins: some syntaxes have calls there without a marker."""
-        if table.starts_with_calls:
+        if table.starts.literals:
             self._trays.content((yield from self._reader.space()))
-            yield from self._call("", self._trays.content)
+            if (yield from self._reader.sees(table.starts)):
+                yield from self._call("", self._trays.content)
         return table
 
     def _framing(self, table: Table, write: Write) -> Reading[bool]:

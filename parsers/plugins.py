@@ -51,7 +51,7 @@ class Plugin:
 def installed(group: str) -> Iterator[Plugin]:
     """The allowed plugins of a group, in the order of their names."""
     setting = os.environ.get(ALLOWED)
-    allowed = None if setting is None else {_canonical(item) for item in setting.split(",") if item.strip()}
+    allowed = None if setting is None else {_canonical(item) for item in setting.split(",")}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         distribution, version = (entry.dist.name, entry.dist.version) if entry.dist else ("an unknown package", "")
         if allowed is None or not allowed.isdisjoint({_canonical(distribution), _canonical(entry.name)}):

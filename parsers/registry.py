@@ -161,7 +161,7 @@ def _plugged_in(kind: Kind) -> Iterator[tuple[str, _Claim[Format]]]:
         elif kind == "tool":  # it belongs to neither kind, and is to be seen somewhere
             yield plugin.name, _Claim(plugin.distribution, plugin.owner, [plugin.name], partial(_misnamed, plugin))
     for name, plugin in named:
-        same = [other for other, twin in named if (twin.owner, twin.value) == (plugin.owner, plugin.value)]
+        same = [other for other, twin in named if twin.value == plugin.value]
         yield name, _Claim(plugin.distribution, plugin.owner, same, partial(plugin.load, Format))
 
 

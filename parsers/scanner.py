@@ -10,12 +10,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 Write = Callable[[str], object]
+Search = Callable[[str], re.Match[str] | None]
 Reading = Generator[None, None, T]
 """A grammar in progress: yields where it waits for text, returns what it read."""
+
+
+class Plain(NamedTuple):
+    """Text in which `search` finds nothing may go straight to `write`."""
+
+    search: Search
+    write: Write
+
 
 _SPACE = re.compile(r"\s*")
 
@@ -74,7 +83,8 @@ class Reader:
     Whoever waits (a bare `yield`) sets `position` first and takes up `text` and `position` anew after.
     """
 
-    __slots__ = ("_base", "_copied", "_kept", "_kept_from", "copying", "cut", "ended", "position", "text")
+    __slots__ = ("_copied", "_kept", "_kept_from", "base", "copying", "cut", "ended", "plain",
+                 "position", "text")  # fmt: skip
 
     def __init__(self) -> None:
         self.text = ""
@@ -83,8 +93,10 @@ class Reader:
         self.cut = False  # the reply ended because of the token limit
         self.copying: Write | None = None
         """Where what is read goes at the end of each delta (see `copy`)."""
+        self.plain: Plain | None = None
+        """Set while a grammar waits in plain text."""
         self._copied = 0
-        self._base = 0  # offset of text[0]
+        self.base = 0  # offset of text[0]
         self._kept: list[str] = []
         self._kept_from: int | None = None
 
@@ -92,12 +104,21 @@ class Reader:
 
     def push(self, text: str) -> None:
         """Append the next text of the reply."""
+        self.plain = None
         position = self.position
         if self._kept_from is not None:
-            self._kept.append(self.text[max(self._kept_from - self._base, 0) : position])
-        self._base += position
+            self._kept.append(self.text[max(self._kept_from - self.base, 0) : position])
+        self.base += position
         self.text = text if position == len(self.text) else self.text[position:] + text
         self.position = self._copied = 0
+
+    def wait_in_plain_text(self, plain: Plain) -> None:
+        """Say, before a wait with all text read, what text need not wake the grammar.
+
+        It does all the same while what is read has to be kept.
+        """
+        if self._kept_from is None:
+            self.plain = plain
 
     def flush(self) -> None:
         """Give what was read since the last time to where it is copied."""
@@ -110,14 +131,14 @@ class Reader:
     @property
     def offset(self) -> int:
         """Where the next unread character stands in the reply."""
-        return self._base + self.position
+        return self.base + self.position
 
     def keep(self, back: int = 0) -> int:
         """Keep what is read from `back` characters before here on; returns that offset.
 
         Those characters are what was just read. Where text is kept already, it goes on being kept.
         """
-        mark = self._base + self.position - back
+        mark = self.base + self.position - back
         if self._kept_from is None:
             self._kept_from = mark
         return mark
@@ -130,7 +151,7 @@ class Reader:
     def since(self, mark: int) -> str:
         """The text read from `mark` on, which must be kept."""
         first = self._kept_from or 0
-        window = self.text[max(first - self._base, 0) : self.position]
+        window = self.text[max(first - self.base, 0) : self.position]
         return ("".join(self._kept) + window)[mark - first :]
 
     def rewind(self, mark: int) -> None:
@@ -138,7 +159,7 @@ class Reader:
         first = self._kept_from or 0
         before, again = self.since(first)[: mark - first], self.since(mark)
         self.text = again + self.text[self.position :]
-        self._base, self.position = mark, 0
+        self.base, self.position = mark, 0
         self._kept = [before]
 
     # -- what grammars are made of --
@@ -231,13 +252,15 @@ class Reader:
             self.position += len(seen)
         return seen
 
-    def find(self, markers: Markers, write: Write) -> Reading[str | None]:
+    def find(self, markers: Markers, write: Write, plain: Plain | None = None) -> Reading[str | None]:
         """Give text to `write` up to the next marker, which is taken and returned; None at the end of the text.
 
         This is where a reply spends its time: a delta that holds nothing that could begin a marker
-        costs one search and is passed on without a copy.
+        costs one search and is passed on without a copy. `plain` says that of some of these deltas
+        nothing else need be looked at either, and where they go.
         """
         search = markers.search
+        plain = plain or Plain(search, write)
         while True:
             text, position = self.text, self.position
             found = search(text, position)
@@ -245,6 +268,7 @@ class Reader:
                 if position < len(text):
                     write(text[position:] if position else text)
                     self.position = len(text)
+                self.wait_in_plain_text(plain)
             else:
                 start = found.start()
                 if start > position:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -40,7 +40,7 @@ class Table:
     markers: Markers
     is_reasoning: bool = False
     opener: Markers = Markers(())
-    starts_with_calls: bool = False
+    starts: Markers = Markers(())
     is_strict: bool = False
 
 
@@ -57,6 +57,7 @@ class Tables:
     pair_of: Mapping[str, int]
     broken: Markers
     stops: frozenset[str]
+    line_starts: Markers
 
 
 @lru_cache(maxsize=1024)
@@ -73,12 +74,12 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
     begins = _call_begins(calls)
     in_group = dict(content)
     if calls:
-        content |= begins | ({"\n": Role.LINE} if calls.at_line else {})
+        content |= begins | ({"\n": Role.LINE} if calls.line_starts else {})
         in_group |= begins | _inside_group(calls)
     opened = ends | dict.fromkeys(span.closers if span else (), Role.ANSWER)
     opened |= (begins | _inside_group(calls)) if calls else {}
     stops = {*ends, *begins, *_inside_group(calls), *(calls.stops if calls else ())} - set(calls.closers if calls else ())
-    answer, group = _table(content, starts_with_calls=bool(calls and calls.at_start)), _table(in_group)
+    answer, group = _table(content, starts=calls.answer_starts if calls else ()), _table(in_group)
     return Tables(
         content=answer,
         after_call=group if calls and calls.groups else answer,
@@ -89,6 +90,7 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
         pair_of={opener: pair for pair, opener in enumerate(span.openers)} if span else {},
         broken=Markers((*stops, *(calls.closers if calls else ()))),
         stops=frozenset(stops),
+        line_starts=Markers(calls.line_starts if calls else ()),
     )
 
 
@@ -117,11 +119,11 @@ def _reasoning(span: ReasoningSpan, pair: int, ends: Mapping[str, Role], calls: 
         begins = _call_begins(calls)
         enders = begins if calls.thinking_enders is None else calls.thinking_enders
         roles |= {marker: begins[marker] for marker in enders}
-    return _table(roles, is_reasoning=True, opener=Markers((opener,)))
+    return _table(roles, is_reasoning=True, opener=opener)
 
 
 def _table(
-    roles: Mapping[str, Role], *, is_reasoning: bool = False, opener: Markers | None = None, starts_with_calls: bool = False,
+    roles: Mapping[str, Role], *, is_reasoning: bool = False, opener: str = "", starts: Iterable[str] = (),
     is_strict: bool = False,
-) -> Table:
-    return Table(roles, Markers(roles), is_reasoning, opener or Markers(()), starts_with_calls, is_strict)
+) -> Table:  # fmt: skip
+    return Table(roles, Markers(roles), is_reasoning, Markers((opener,)), Markers(starts), is_strict)

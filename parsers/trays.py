@@ -3,78 +3,80 @@
 from __future__ import annotations
 
 from streamsieve.parsers.events import CallArguments, Content, Event, Reasoning, Repaired
+from streamsieve.parsers.scanner import Write
+
+
+class _TextTray:
+    """One tray of text. White space at its end waits until something visible follows.
+
+    `flows`: something visible has come and no white space waits, so visible text may go out as it is.
+    """
+
+    __slots__ = ("flows", "space", "started")
+
+    def __init__(self) -> None:
+        self.started = self.flows = False
+        self.space: list[str] = []
+
+    def take(self, text: str, *, strip: bool) -> str:
+        """The part of what waits and `text` that may go out; `strip` where white space at the start is framing."""
+        visible = text.rstrip()
+        if not visible:
+            self.space.append(text)
+            self.flows = False
+            return ""
+        out = "".join(self.space) + visible
+        if not self.started and strip:
+            out = visible.lstrip()
+        self.started = True
+        self.flows = len(visible) == len(text)
+        self.space = [] if self.flows else [text[len(visible) :]]
+        return out
 
 
 class Trays:
     """Where a machine puts what it has read; `events` is what came out since it was last taken.
 
-    White space at the end of what a tray holds so far waits here until something visible follows it
-    or the reply is over.
+    `marked`: a marker has been read, so white space before the first visible content is framing.
     """
 
-    __slots__ = ("_content_space", "_content_started", "_reasoning_space", "_reasoning_started", "_show_reasoning",
-                 "_trailing_call", "events", "marked")  # fmt: skip
+    __slots__ = ("_content", "_reasoning", "_show_reasoning", "_trailing_call", "events", "marked")
 
     def __init__(self, *, show_reasoning: bool) -> None:
         self.events: list[Event] = []
         self.marked = False
-        """A marker has been read, so white space before the first visible content is framing."""
         self._show_reasoning = show_reasoning
-        self._reasoning_started = self._content_started = False
-        self._reasoning_space: list[str] = []
-        self._content_space: list[str] = []
+        self._reasoning = _TextTray()
+        self._content = _TextTray()
         self._trailing_call = False
 
     def reasoning(self, text: str) -> None:
         """Text for the reasoning tray."""
-        visible = text.rstrip()
-        if not visible:
-            if self._reasoning_started:
-                self._reasoning_space.append(text)
-            return
-        held = len(text) != len(visible)
-        tail = text[len(visible) :] if held else ""
-        if not self._reasoning_started:
-            self._reasoning_started = True
-            visible = visible.lstrip()
-        elif self._reasoning_space:
-            visible = "".join(self._reasoning_space) + visible
-            self._reasoning_space = []
-        if held:
-            self._reasoning_space.append(tail)
-        if self._show_reasoning:
-            self.events.append(Reasoning(visible))
+        if not self._reasoning.flows or text[-1:].isspace():
+            text = self._reasoning.take(text, strip=True)
+        if text and self._show_reasoning:
+            self.events.append(Reasoning(text))
 
     def content(self, text: str) -> None:
         """Text for the content tray."""
-        visible = text.rstrip()
-        if not visible:
-            if text:
-                self._content_space.append(text)
-            return
-        held = len(text) != len(visible)
-        tail = text[len(visible) :] if held else ""
-        if self._content_started:
-            if self._content_space:
-                visible = "".join(self._content_space) + visible
-                self._content_space = []
-        else:
-            self._content_started = True
-            visible = visible.lstrip() if self.marked else "".join(self._content_space) + visible
-            self._content_space = []
-        self._trailing_call = False
-        if held:
-            self._content_space.append(tail)
-        self.events.append(Content(visible))
+        if not self._content.flows or text[-1:].isspace():
+            text = self._content.take(text, strip=self.marked)
+        if text:
+            self._trailing_call = False
+            self.events.append(Content(text))
 
     def call(self, events: list[Event]) -> None:
         """A call, or the beginning of one, came here."""
         self.marked = self._trailing_call = True
         self.events += events
 
-    def arguments(self, index: int, json: str) -> None:
-        """The next argument text of a call that is out already."""
-        self.events.append(CallArguments(index, json))
+    def arguments(self, index: int) -> Write:
+        """What takes the next argument texts, none empty, of a call that is out already."""
+
+        def write(json: str) -> None:
+            self.events.append(CallArguments(index, json))
+
+        return write
 
     def repaired(self, offset: int, rule: str) -> None:
         """The reply broke its format at `offset`."""
@@ -82,10 +84,7 @@ class Trays:
 
     def close(self) -> None:
         """The reply is over: white space that nothing visible followed is content or framing now."""
-        if self._content_started:
-            framing = self._trailing_call
-        else:
-            framing = self.marked or self._reasoning_started
-        if self._content_space and not framing:
-            self.events.append(Content("".join(self._content_space)))
-        self._content_space = []
+        framing = self._trailing_call if self._content.started else self.marked or self._reasoning.started
+        if self._content.space and not framing:
+            self.events.append(Content("".join(self._content.space)))
+        self._content.space = []

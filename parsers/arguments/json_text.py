@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable
 from enum import Enum, auto
 
-from streamsieve.parsers.scanner import EndOfText, Malformed, Reader, Reading, Write
+from streamsieve.parsers.scanner import EndOfText, Malformed, Plain, Reader, Reading, Write
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_STRING = re.compile(r'[^"\\\x00-\x1f]*')
+_STRING_TEXT = r'(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+'
+_STRING = re.compile(_STRING_TEXT)
+_NOT_ALL_STRING = re.compile(rf"(?!{_STRING_TEXT}\Z)").match
 _HEX = frozenset("0123456789abcdefABCDEF")
 _ESCAPES = frozenset('"\\/bfnrt')
 _WORDS = {"t": "true", "f": "false", "n": "null"}
@@ -109,6 +111,9 @@ def _string(reader: Reader) -> Reading[None]:
         found = run(text, reader.position)
         position = reader.position = found.end() if found else reader.position
         if position == len(text):
+            if reader.copying is not None:
+                reader.flush()
+                reader.wait_in_plain_text(Plain(_NOT_ALL_STRING, reader.copying))
             yield
         elif text[position] == '"':
             reader.position += 1
@@ -181,11 +186,18 @@ def is_object(text: str) -> bool:
     return False
 
 
+JSON_SPECIAL = r'"\\\x00-\x1f\ud800-\udfff'
+"""The inside of a character class: what cannot stand in a JSON string as it is."""
+
+
 def quote(text: str) -> str:
     """`text` as the inside of a JSON string: non-ASCII as it is, except a lone surrogate, which no text can hold."""
-    inside = _encode(text)[1:-1]
+    inside = encode_string(text)[1:-1]
+    if inside.isascii():
+        return inside
     return _SURROGATE.sub(lambda found: f"\\u{ord(found.group()):04x}", inside) if _SURROGATE.search(inside) else inside
 
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
-_encode: Callable[[str], str] = json.encoder.encode_basestring  # type: ignore[attr-defined]  # the C one; not in typeshed
+encode_string: Callable[[str], str] = json.encoder.encode_basestring
+"""`text` as a JSON string with its quotes, non-ASCII as it is; a lone surrogate too, which `quote` escapes."""

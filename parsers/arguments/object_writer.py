@@ -8,8 +8,8 @@ from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.schema_types import convert
 from streamsieve.parsers.scanner import Write
 
-Trim = Literal["none", "newline", "space"]
-"""What white space round a raw value is markup: none, one newline on each side, or all of it."""
+Trim = Literal["none", "space"]
+"""What white space round a raw value is markup: none or all of it."""
 
 
 class ObjectWriter:
@@ -38,6 +38,9 @@ class ObjectWriter:
 class RawValue(Protocol):
     """Takes the raw text of one value as it comes."""
 
+    json: Write | None
+    """Takes text that is already as it stands in a JSON string, where that may go out at once."""
+
     def text(self, text: str) -> None:
         """The next text of it."""
 
@@ -53,6 +56,7 @@ class StringValue:
 
     def __init__(self, write: Write) -> None:
         self._write = write
+        self.json: Write | None = write
 
     def text(self, text: str) -> None:
         """The next text of it."""
@@ -66,37 +70,12 @@ class StringValue:
         """The reply ended within it: all that came is out."""
 
 
-class LineString(StringValue):
-    """A string with one newline on each side that is markup: the last one waits until it is known to be."""
-
-    def __init__(self, write: Write) -> None:
-        super().__init__(write)
-        self._held: str | None = None  # None: nothing has come yet
-
-    def text(self, text: str) -> None:
-        """The next text of it."""
-        if self._held is None:
-            text = text.removeprefix("\n")
-            self._held = ""
-        text = self._held + text
-        if text.endswith("\n"):
-            self._held, text = "\n", text[:-1]
-        else:
-            self._held = ""
-        if text:
-            self._write(quote(text))
-
-    def cut(self) -> None:
-        """The reply ended within it: the newline was its own."""
-        if self._held:
-            self._write(quote(self._held))
-
-
 class StrippedString(StringValue):
     """A string whose outer white space is markup."""
 
     def __init__(self, write: Write) -> None:
         super().__init__(write)
+        self.json = None
         self._held: list[str] = []
         self._started = False
 
@@ -116,7 +95,7 @@ class StrippedString(StringValue):
             self._write(quote("".join(self._held)))
 
 
-_STRINGS: dict[Trim, type[StringValue]] = {"none": StringValue, "newline": LineString, "space": StrippedString}
+_STRINGS: dict[Trim, type[StringValue]] = {"none": StringValue, "space": StrippedString}
 
 
 class HeldValue:
@@ -128,6 +107,7 @@ class HeldValue:
         self._types = types
         self._trim = trim
         self._pieces: list[str] = []
+        self.json: Write | None = None
 
     def text(self, text: str) -> None:
         """The next text of it."""
@@ -136,11 +116,7 @@ class HeldValue:
     def close(self) -> None:
         """Its end has been read."""
         raw = "".join(self._pieces)
-        if self._trim == "newline":
-            raw = raw.removeprefix("\n").removesuffix("\n")
-        elif self._trim == "space":
-            raw = raw.strip()
-        self._arguments.value(self._key, convert(raw, self._types))
+        self._arguments.value(self._key, convert(raw.strip() if self._trim == "space" else raw, self._types))
 
     def cut(self) -> None:
         """The reply ended within it: an unfinished value adds nothing."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamsieve.parsers.arguments.json_text import quote
+from streamsieve.parsers.arguments.json_text import JSON_SPECIAL, quote
 from streamsieve.parsers.arguments.object_writer import ObjectWriter
-from streamsieve.parsers.scanner import Malformed, Markers, Reader, Reading, Write
+from streamsieve.parsers.scanner import Malformed, Markers, Plain, Reader, Reading, Search, Write
 
 _WORD = re.compile(r"\w*")
 _NUMBER = re.compile(r"[\w.]*")
@@ -33,7 +34,7 @@ def read_argument(reader: Reader, arguments: ObjectWriter, key: str) -> Reading[
     opening = yield from _string_opening(reader)
     if isinstance(opening, _Quotes):
         value = arguments.open_string(key, "none")
-        yield from _string(reader, opening, value.text)
+        yield from _string(reader, opening, value.text, value.json)
         value.close()
     else:
         arguments.value(key, (yield from _value(reader, opening)))
@@ -66,22 +67,68 @@ def _none() -> Reading[str]:
     yield
 
 
-def _string(reader: Reader, quotes: _Quotes, write: Write) -> Reading[None]:
-    """Take a string through its closing quotes, decoded by Python's escape rules; a raw line break is accepted."""
-    formatted = ("{", "}") if quotes.prefix == "f" else ()
-    markers = Markers((quotes.quote, "\\", *formatted))
-    while (marker := (yield from reader.find(markers, write))) != quotes.quote:
-        if marker is None:
+def _string(reader: Reader, quotes: _Quotes, write: Write, write_json: Write | None = None) -> Reading[None]:
+    """Take a string through its closing quotes, decoded by Python's escape rules; a raw line break is accepted.
+
+    Text that JSON would write as it stands there goes to `write_json`, where that is given.
+    """
+    mark = quotes.quote[0]
+    run, special = _RUNS[mark, quotes.prefix]
+    plain = Plain(special, write_json) if write_json else None
+    closing = Markers((quotes.quote,))
+    while True:
+        text, position = reader.text, reader.position
+        found = run(text, position)
+        if found and found.group():
+            write(found.group() if quotes.prefix == "r" else _decode(found.group()))
+            position = reader.position = found.end()
+        if position == len(text):
+            if plain:
+                reader.wait_in_plain_text(plain)
             yield
-        elif marker == "\\" and quotes.prefix == "r":
-            following = yield from reader.peek()
+            continue
+        character = text[position]
+        if character == mark:
+            if (yield from reader.takes(closing)):
+                return
             reader.position += 1
-            write(marker + following)
-        elif marker == "\\":
-            yield from _escape(reader, write)
+            write(mark)
+        elif character != "\\":  # a brace of an f-string: doubled it is itself, else it opens a field
+            yield from reader.take(character * 2)
+            write(character)
+        elif quotes.prefix == "r":
+            reader.position += 1
+            write("\\" + (yield from reader.peek()))
+            reader.position += 1
         else:
-            yield from reader.take(marker)
-            write(marker)
+            reader.position += 1
+            yield from _escape(reader, write)
+
+
+def _decode(text: str) -> str:
+    """`text`, whose only escapes are a backslash and one letter, decoded."""
+    return _SIMPLE_ESCAPE.sub(_simple, text) if "\\" in text else text
+
+
+def _simple(escape: re.Match[str]) -> str:
+    return _ESCAPES[escape[1]]
+
+
+def _runs(mark: str, prefix: str) -> tuple[Callable[[str, int], re.Match[str] | None], Search]:
+    """What matches the text of such a string up to what needs a closer look, and what finds that any of a text does.
+
+    Most escapes mean the same in JSON, so they may stay as they are.
+    """
+    braces = "{}" if prefix == "f" else ""
+    escapes = "" if prefix == "r" else r"|\\[abfnrtv\\'\"]"
+    common = "" if prefix == "r" else r"|\\[bfnrt\\\"]"
+    text = rf"(?:[^{mark}\\{braces}]++{escapes})*+"
+    as_json = rf"(?:[^{mark}{JSON_SPECIAL}{braces}]++{common})*+"
+    return re.compile(text).match, re.compile(rf"(?!{as_json}\Z)").match
+
+
+_SIMPLE_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_RUNS = {(mark, prefix): _runs(mark, prefix) for mark in "'\"" for prefix in ("", "r", "f", "u")}
 
 
 def _escape(reader: Reader, write: Write) -> Reading[None]:

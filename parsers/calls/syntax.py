@@ -23,8 +23,8 @@ class CallSyntax(ABC):
     `group_text`: whether text may stand between a group's opener and its first call.
     `thinking_enders`: the openers that are looked for inside reasoning (None: every one of them, or
     where there are groups the openers of these).
-    `at_start`: calls may also begin without a marker where the answer does.
-    `at_line`: and at the start of a line.
+    `answer_starts`: what calls may also begin with where the answer does, without a marker.
+    `line_starts`: and at the start of a line, behind blanks.
     `closers`, `stops`: where the rest of a broken call ends: behind a closer, before a stop (the
     contract's "Where calls end badly").
     """
@@ -34,8 +34,8 @@ class CallSyntax(ABC):
     bare_calls: Literal["text", "calls"] = "text"
     group_text: Literal["content", "refused"] = "content"
     thinking_enders: tuple[str, ...] | None = None
-    at_start: bool = False
-    at_line: bool = False
+    answer_starts: tuple[str, ...] = ()
+    line_starts: tuple[str, ...] = ()
     closers: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
 

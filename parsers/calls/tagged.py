@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from streamsieve.parsers.arguments.json_text import JSON_SPECIAL
 from streamsieve.parsers.arguments.object_writer import HeldValue, ObjectWriter, RawValue, Trim
 from streamsieve.parsers.arguments.schema_types import is_plain_string, parameter_types, write_json
 from streamsieve.parsers.call_writer import NAME, CallState, CallWriter
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
-from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reader, Reading
+from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
 
 _KEY_BEFORE_BRACKET = re.compile(r"[^>\r\n]*")
 _KEY_BEFORE_TAG = re.compile(r"[^<]*")
@@ -51,7 +52,8 @@ class TaggedCalls(CallSyntax):
     A value ends at its closing tag only where another tag of the call, or the end, follows that
     (contract, "How arguments are read"); `ends_unclosed_value` are tags that end one without.
     `ends_unclosed_call`: what may come instead of the call's closer.
-    `trim`: what white space round a value is markup. `space`: what the format writes between parts.
+    `trim`: what white space round a value is markup. `line_break`: one that belongs to the tags on
+    either side of a value where it stands. `space`: what the format writes between parts.
     """
 
     parameter: Parameter
@@ -59,8 +61,8 @@ class TaggedCalls(CallSyntax):
     trim: Trim = "none"
     ends_unclosed_value: tuple[str, ...] = ()
     ends_unclosed_call: tuple[str, ...] = ()
+    line_break: str = ""
     space: str = "\n"
-    value_space: str = ""
 
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read one call, its opener taken."""
@@ -112,8 +114,11 @@ class TaggedCalls(CallSyntax):
         value: RawValue = HeldValue(arguments, key, types, self.trim)
         if is_plain_string(types):
             value = arguments.open_string(key, self.trim)
+        plain = Plain(tags.plain, value.json) if value.json else None
+        yield from reader.takes(Markers((self.line_break,)))
         try:
-            while tag := (yield from reader.find(tags.in_value, value.text)):
+            while found := (yield from reader.find(tags.in_value, value.text, plain)):
+                tag = found.removeprefix(self.line_break)
                 if tag in self.ends_unclosed_value:
                     reader.position -= len(tag)
                     value.close()
@@ -123,7 +128,7 @@ class TaggedCalls(CallSyntax):
                 if (yield from reader.sees(following)) is not None or reader.is_over:
                     value.close()
                     return space if tag in self.closers else None
-                value.text(tag + space)
+                value.text(found + space)
             raise EndOfText
         except EndOfText:
             value.cut()
@@ -139,7 +144,7 @@ class TaggedCalls(CallSyntax):
         parts = [f"{self.openers[0]}{call.name}{self.name_close}"]
         for key, value in json.loads(call.arguments).items():
             text = value if isinstance(value, str) else write_json(value)
-            parts.append(self.parameter.write(key, f"{self.value_space}{text}{self.value_space}", self.space))
+            parts.append(self.parameter.write(key, f"{self.line_break}{text}{self.line_break}", self.space))
         return self.space.join([*parts, self.closers[0]])
 
 
@@ -149,14 +154,19 @@ class _Tags:
 
     between: Markers
     in_value: Markers
+    plain: Search
     after_call: Markers
 
 
 @lru_cache(maxsize=256)
 def _tags(syntax: TaggedCalls, ends: tuple[str, ...], boundaries: Markers) -> _Tags:
     between = (syntax.parameter.open, *syntax.closers, *syntax.ends_unclosed_call, *ends)
+    ends_value = (syntax.parameter.value_close, *syntax.closers, *syntax.ends_unclosed_value)
+    in_value = Markers((*ends_value, *(syntax.line_break + tag for tag in ends_value)))
+    first = "".join({re.escape(marker[0]) for marker in in_value.literals})
     return _Tags(
         between=Markers(between),
-        in_value=Markers((syntax.parameter.value_close, *syntax.closers, *syntax.ends_unclosed_value)),
+        in_value=in_value,
+        plain=re.compile(f"[{first}{JSON_SPECIAL}]").search,
         after_call=Markers(boundaries.literals - set(syntax.closers)),
     )

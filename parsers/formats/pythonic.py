@@ -6,12 +6,12 @@ from streamsieve.parsers.reasoning import ReasoningSpan
 
 _ENDS = ("<|eot_id|>", "<|eom_id|>", "<|eot|>", "<|eom|>", "<|im_end|>", "<|endoftext|>")
 
-PYTHONIC = Format(name="pythonic", tool_names=("pythonic",), calls=PythonicCalls(at_start=True), ends=_ENDS)
+PYTHONIC = Format(name="pythonic", tool_names=("pythonic",), calls=PythonicCalls(answer_starts=("[",)), ends=_ENDS)
 
 LLAMA4_PYTHONIC = Format(
     name="llama4_pythonic",
     tool_names=("llama4_pythonic",),
-    calls=PythonicCalls(at_start=True, wrapper=("<|python_start|>", "<|python_end|>")),
+    calls=PythonicCalls(answer_starts=("[", "<|python_start|>"), wrapper=("<|python_start|>", "<|python_end|>")),
     ends=_ENDS,
 )
 

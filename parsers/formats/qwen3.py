@@ -12,8 +12,7 @@ FUNCTION_XML = TaggedCalls(
     name_close=">",
     closers=("</function>",),
     parameter=Parameter(open="<parameter=", key_close=">", value_close="</parameter>"),
-    trim="newline",
-    value_space="\n",
+    line_break="\n",
     ends_unclosed_value=("<parameter=",),
     ends_unclosed_call=("<function=", "<tool_call>", "</tool_call>"),
 )
