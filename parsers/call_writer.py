@@ -44,7 +44,7 @@ class CallWriter:
         self.ends: tuple[str, ...] = ()
         """The end-of-turn tokens of the format."""
         self.boundaries = Markers(())
-        """What may come where a call ends: its closer, the next call's opener, a group's markers, the end of the turn."""
+        """What may come where a call ends: closers, the next call's opener, a group's markers, the end of the turn."""
         self.mark = 0
         """Offset where the present call's own text begins."""
         self.arguments: Write = self._nowhere
@@ -80,8 +80,8 @@ class CallWriter:
         cut = ended and self.reader.cut
         self._trays.repaired(self.mark, "cut_call" if cut else "broken_call")
         self.state = CallState.NONE
-        if cut and self._keeps_cut_calls and self.holding and self._start is not None:
-            self._settle([self._start, *self._held_arguments()])
+        if cut and self._keeps_cut_calls and self.holding:
+            self._settle([self._start, *self._held_arguments()] if self._start else [])
         return cut and self._keeps_cut_calls
 
     # -- for call syntaxes --
@@ -115,12 +115,11 @@ class CallWriter:
         self.state = CallState.NONE
         if self._start is None:
             self._trays.repaired(self.mark, "dropped_call")
-            if self.holding:
-                self._settle([])
-        elif self.holding:
-            self._settle([self._start, *self._held_arguments(), CallEnd(self._start.index)])
+        ended: list[Event] = [] if self._start is None else [CallEnd(self._start.index)]
+        if self.holding:
+            self._settle([self._start, *self._held_arguments(), *ended] if self._start else [])
         else:
-            self._trays.events.append(CallEnd(self._start.index))
+            self._trays.events += ended
 
     def leave(self) -> None:
         """No call begins here after all, and what was read since `begin` is framing."""

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
-from streamsieve.parsers.scanner import Markers, Reading
+from streamsieve.parsers.scanner import Reading
 from streamsieve.parsers.trays import Trays
 
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSyntax(ABC):
     """How a format writes a reply as messages, each with a header that says which tray its body goes to."""
-
-    boundaries: Markers
-    """What may come where a call's body ends."""
 
     @abstractmethod
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:

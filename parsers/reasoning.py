@@ -82,7 +82,11 @@ class ReasoningSpan:
     def _current_turn(self, tail: str) -> str:
         return tail[max([0, *(tail.rfind(head) for head in self.turn_heads)]) :]
 
-    def write(self, text: str) -> str:
-        """Thinking as the format writes it."""
-        opener, closer = self.pairs[0]
-        return f"{opener}{text}{closer}"
+    def write(self, text: str, request: Request) -> str:
+        """Thinking as the format writes it in reply to `request`; empty thinking only where a reply starts in it."""
+        opening, pair = self.opening(request)
+        if not text and opening is not Opening.REASONING:
+            return ""
+        opener, closer = self.pairs[pair]
+        opened = opening is Opening.REASONING and opener in self._current_turn(request.prompt_tail or "")
+        return f"{'' if opened else opener}{text}{closer}"

@@ -51,6 +51,13 @@ class Listing(TypedDict):
     stages: list[StageEntry]
 
 
+@cache
+def built_in() -> tuple[Format, ...]:
+    """The formats of this package, each once: those in the `FORMATS` of every module in `parsers/formats/`."""
+    modules = (import_module(f"{formats.__name__}.{found.name}") for found in pkgutil.iter_modules(formats.__path__))
+    return tuple(format for module in modules for format in module.FORMATS)
+
+
 def select(*, tool_parser: str | None, reasoning_parser: str | None) -> Format | None:
     """The format that reads replies by these two names; "none" is the same as None.
 
@@ -143,12 +150,10 @@ def _by_name(claims: Iterable[tuple[str, _Claim[T]]]) -> _Claims[T]:
 
 
 def _built_in(kind: Kind) -> Iterator[tuple[str, _Claim[Format]]]:
-    for module in pkgutil.iter_modules(formats.__path__):
-        family: Sequence[Format] = import_module(f"{formats.__name__}.{module.name}").FORMATS
-        for format in family:
-            names = format.tool_names if kind == "tool" else format.reasoning_names
-            for name in names:
-                yield name, _Claim(_OURS, f"{_OURS} itself", names, partial(_same, format))
+    for format in built_in():
+        names = format.tool_names if kind == "tool" else format.reasoning_names
+        for name in names:
+            yield name, _Claim(_OURS, f"{_OURS} itself", names, partial(_same, format))
 
 
 def _plugged_in(kind: Kind) -> Iterator[tuple[str, _Claim[Format]]]:

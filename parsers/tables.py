@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -39,25 +39,28 @@ class Table:
     roles: Mapping[str, Role]
     markers: Markers
     is_reasoning: bool = False
-    opener: Markers = Markers(())
-    starts: Markers = Markers(())
-    is_strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """All states of a reply. `reasoning` has one for each pair of think markers."""
+    """All states of a reply, and what is looked for besides.
+
+    `reasoning` has one for each pair of think markers; `opened_group` is for a group in which no call
+    has come yet, `group` for one in which one has. `boundaries` is where a call may end, `stops` those
+    of them that are no part of it.
+    """
 
     content: Table
     after_call: Table
     group: Table
     opened_group: Table
     reasoning: tuple[Table, ...]
-    openers: Markers
     pair_of: Mapping[str, int]
-    broken: Markers
-    stops: frozenset[str]
+    openers: Markers
+    answer_starts: Markers
     line_starts: Markers
+    boundaries: Markers
+    stops: frozenset[str]
 
 
 @lru_cache(maxsize=1024)
@@ -66,64 +69,58 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
     span = None if thinking_off else format.reasoning
     calls = format.calls if parse_calls else None
     ends = dict.fromkeys(format.ends, Role.END_OF_TURN)
-    content = dict(ends)
-    if span:
-        if span.stray_closer == "dropped":
-            content |= dict.fromkeys(span.closers, Role.FRAMING)
-        content |= dict.fromkeys(span.reopeners, Role.REASONING)
-    begins = _call_begins(calls)
-    in_group = dict(content)
-    if calls:
-        content |= begins | ({"\n": Role.LINE} if calls.line_starts else {})
-        in_group |= begins | _inside_group(calls)
-    opened = ends | dict.fromkeys(span.closers if span else (), Role.ANSWER)
-    opened |= (begins | _inside_group(calls)) if calls else {}
-    stops = {*ends, *begins, *_inside_group(calls), *(calls.stops if calls else ())} - set(calls.closers if calls else ())
-    answer, group = _table(content, starts=calls.answer_starts if calls else ()), _table(in_group)
+    begins, inside = _call_roles(calls) if calls else ({}, {})
+    answer = ends | _think_roles(span)
+    content = _table(answer | begins | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
+    group = _table(answer | begins | inside)
+    closers = calls.closers if calls else ()
+    stops = {*ends, *begins, *inside, *(calls.stops if calls else ())} - {*closers}
     return Tables(
-        content=answer,
-        after_call=group if calls and calls.groups else answer,
+        content=content,
+        after_call=group if calls and calls.groups else content,
         group=group,
-        opened_group=_table(opened, is_strict=bool(calls and calls.group_text == "refused")),
-        reasoning=tuple(_reasoning(span, pair, ends, calls) for pair in range(len(span.pairs))) if span else (),
-        openers=Markers(span.openers if span else ()),
+        opened_group=_table(ends | dict.fromkeys(span.closers if span else (), Role.ANSWER) | begins | inside),
+        reasoning=tuple(_reasoning(span, pair, ends, begins, calls) for pair in range(len(span.pairs))) if span else (),
         pair_of={opener: pair for pair, opener in enumerate(span.openers)} if span else {},
-        broken=Markers((*stops, *(calls.closers if calls else ()))),
-        stops=frozenset(stops),
+        openers=Markers(span.openers if span else ()),
+        answer_starts=Markers(calls.answer_starts if calls else ()),
         line_starts=Markers(calls.line_starts if calls else ()),
+        boundaries=Markers((*stops, *closers)),
+        stops=frozenset(stops),
     )
 
 
-def _call_begins(calls: CallSyntax | None) -> dict[str, Role]:
-    if calls is None:
-        return {}
-    if calls.groups:
-        bare = dict.fromkeys(calls.openers if calls.bare_calls == "calls" else (), Role.CALL)
-        return bare | dict.fromkeys((opener for opener, _ in calls.groups), Role.GROUP)
-    return dict.fromkeys(calls.openers, Role.CALL)
+Roles = dict[str, Role]
 
 
-def _inside_group(calls: CallSyntax | None) -> dict[str, Role]:
-    if calls is None or not calls.groups:
-        return {}
+def _table(roles: Roles, *, is_reasoning: bool = False) -> Table:
+    return Table(roles, Markers(roles), is_reasoning)
+
+
+def _call_roles(calls: CallSyntax) -> tuple[Roles, Roles]:
+    """What begins calls anywhere in an answer, and what counts within a group of them."""
+    openers = dict.fromkeys(calls.openers, Role.CALL)
+    if not calls.groups:
+        return openers, {}
+    groups = dict.fromkeys((opener for opener, _ in calls.groups), Role.GROUP)
     closers = dict.fromkeys((closer for _, closer in calls.groups), Role.GROUP_END)
-    return dict.fromkeys(calls.openers, Role.CALL) | closers
+    return (openers | groups if calls.bare_calls == "calls" else groups), openers | closers
 
 
-def _reasoning(span: ReasoningSpan, pair: int, ends: Mapping[str, Role], calls: CallSyntax | None) -> Table:
+def _think_roles(span: ReasoningSpan | None) -> Roles:
+    """What think markers mean once the answer is under way."""
+    if span is None:
+        return {}
+    strays = dict.fromkeys(span.closers, Role.FRAMING) if span.stray_closer == "dropped" else {}
+    return strays | dict.fromkeys(span.reopeners, Role.REASONING)
+
+
+def _reasoning(span: ReasoningSpan, pair: int, ends: Roles, begins: Roles, calls: CallSyntax | None) -> Table:
     opener, closer = span.pairs[pair]
     roles = {**ends, closer: Role.ANSWER}
     if span.repeated_opener == "dropped":
         roles[opener] = Role.FRAMING
     if calls and span.ends_at_call:
-        begins = _call_begins(calls)
         enders = begins if calls.thinking_enders is None else calls.thinking_enders
         roles |= {marker: begins[marker] for marker in enders}
-    return _table(roles, is_reasoning=True, opener=opener)
-
-
-def _table(
-    roles: Mapping[str, Role], *, is_reasoning: bool = False, opener: str = "", starts: Iterable[str] = (),
-    is_strict: bool = False,
-) -> Table:  # fmt: skip
-    return Table(roles, Markers(roles), is_reasoning, Markers((opener,)), Markers(starts), is_strict)
+    return _table(roles, is_reasoning=True)

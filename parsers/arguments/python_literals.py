@@ -285,7 +285,11 @@ def _number_text(reader: Reader) -> Reading[str]:
         text = reader.text[reader.position]
         reader.position += 1
     text += yield from reader.run(_NUMBER)
-    if text[-1:] in ("e", "E") and not text.lower().lstrip("+-").startswith("0x") and (yield from reader.peek()) in "+-":
+    if (
+        text[-1:] in ("e", "E")
+        and not text.lower().lstrip("+-").startswith("0x")
+        and (yield from reader.peek()) in "+-"
+    ):
         text += reader.text[reader.position]
         reader.position += 1
         text += yield from reader.run(_NUMBER)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from streamsieve.parsers.arguments.json_text import copy_json, is_object, read_string
+from streamsieve.parsers.arguments.json_text import copy_json, is_object, quote, read_string
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.calls.call_list import read_list
 from streamsieve.parsers.calls.syntax import CallSyntax
@@ -105,7 +105,7 @@ class CallObject:
 
     def write(self, call: ToolCall) -> str:
         """The call as the format writes it."""
-        return f'{{"{self.name_key}": {json.dumps(call.name, ensure_ascii=False)}, "{self.argument_keys[0]}": {call.arguments}}}'
+        return f'{{"{self.name_key}": "{quote(call.name)}", "{self.argument_keys[0]}": {call.arguments}}}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,9 +127,8 @@ class JsonObjectCalls(CallSyntax):
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """One block a call."""
-        inside = "\n{}\n" if self.closers else " {}"
-        closer = self.closers[0] if self.closers else ""
-        return self.between.join(f"{self.openers[0]}{inside.format(self.element.write(call))}{closer}" for call in calls)
+        before, after = ("\n", "\n" + self.closers[0]) if self.closers else (" ", "")
+        return self.between.join(f"{self.openers[0]}{before}{self.element.write(call)}{after}" for call in calls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Literal
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import ToolCall
-from streamsieve.parsers.scanner import Reading
+from streamsieve.parsers.scanner import Malformed, Reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,3 +50,17 @@ class CallSyntax(ABC):
     @abstractmethod
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """The calls as the format writes them, one after another."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoCalls(CallSyntax):
+    """The syntax of a format that has no calls."""
+
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Nothing is a call."""
+        raise Malformed
+        yield
+
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """Nothing is written."""
+        return ""

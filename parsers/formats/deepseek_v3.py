@@ -22,9 +22,7 @@ DEEPSEEK_V3 = Format(
     tool_names=("deepseek_v3",),
     reasoning_names=("deepseek_r1",),
     reasoning=_THINKING,
-    calls=replace(
-        _BLOCK, prefix="function<｜tool▁sep｜>", arguments_open="```json", arguments_close="```", space="\n"
-    ),
+    calls=replace(_BLOCK, prefix="function<｜tool▁sep｜>", arguments_open="```json", arguments_close="```", space="\n"),
     ends=ENDS,
 )
 

@@ -61,6 +61,7 @@ class HarmonyMessages(MessageSyntax):
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
         """Read the whole reply."""
         reader = calls.reader
+        calls.boundaries = _BODY_ENDS
         prefill = _prefill(request.prompt_tail)
         mark = reader.keep()
         if MESSAGE in prefill:
@@ -115,7 +116,7 @@ def _message(calls: CallWriter, trays: Trays, mark: int, request: Request) -> Re
 
 
 def _header(calls: CallWriter, trays: Trays, before: str, mark: int, request: Request) -> Reading[None]:
-    """A header, `before` of it being taken, and its body. Without `<|message|>` it never opened: its text is content."""
+    """A header, `before` of it being taken, and its body. Without `<|message|>` it never opened: it is content."""
     reader = calls.reader
     pieces = [before]
     marker = yield from reader.find(_IN_HEADER, pieces.append)
@@ -186,7 +187,11 @@ def _give_back(calls: CallWriter, trays: Trays, mark: int) -> Reading[None]:
 
 
 HARMONY = Format(
-    name="harmony", tool_names=("openai",), reasoning_names=("openai_gptoss",), messages=HarmonyMessages(boundaries=_BODY_ENDS), ends=_ENDS
+    name="harmony",
+    tool_names=("openai",),
+    reasoning_names=("openai_gptoss",),
+    messages=HarmonyMessages(),
+    ends=_ENDS,
 )
 
 FORMATS = (HARMONY,)

@@ -1,0 +1,131 @@
+"""What a chat chunk costs in a whole exchange, bytes in to bytes out: `python -m benchmarks.exchange [--json]`.
+
+One chunk of a few characters is fed at a time. `us_per_chunk` is the common case; `us_per_chunk_logprobs`
+has log probabilities in every chunk, so that none is like another; `growth` is the worst ratio of the
+times for a reply and one half as long, from 100 kB to 3.2 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import orjson
+
+from benchmarks.floor import DELTA_LENGTH, best_in_turns, chunk, floor
+from streamsieve.parsers.chain import run
+from streamsieve.wire.exchange import Exchange
+from streamsieve.wire.settings import Settings
+
+ROUNDS = 7
+SIZES = [100_000 * 2**doubling for doubling in range(6)]
+_BLOCK = 5_000  # chunks made at a time, so that a long reply's chunks do not fill the memory
+
+_REQUEST = orjson.dumps(
+    {
+        "model": "Qwen/Qwen3-8B",
+        "stream": True,
+        "messages": [{"role": "user", "content": "Write it down."}],
+        "tools": [
+            {
+                "type": "function",
+                "function": {
+                    "name": "post_note",
+                    "parameters": {"type": "object", "properties": {"body": {"type": "string"}}},
+                },
+            }
+        ],
+    }
+)
+
+
+def reply(size: int) -> str:
+    """About `size` characters: a tenth thinking, a tenth answer, the rest one string argument of a call."""
+    prose = "The tide at Brest turns a little after nine, so the boat leaves early. "
+    tenth = prose * (size // 10 // len(prose))
+    call = '<tool_call>\n{"name": "post_note", "arguments": {"body": "%s"}}\n</tool_call>' % (tenth * 8)
+    return f"<think>\n{tenth}</think>\n\n{tenth}{call}"
+
+
+def event(text: str) -> bytes:
+    return b"data: %b\n\n" % chunk({"content": text})
+
+
+def event_with_logprobs(text: str) -> bytes:
+    data = orjson.loads(chunk({"content": text}))
+    entry = {"token": text, "logprob": -0.31326162815093994, "bytes": list(text.encode()), "top_logprobs": []}
+    data["choices"][0]["logprobs"] = {"content": [entry]}
+    return b"data: %b\n\n" % orjson.dumps(data)
+
+
+def exchange(settings: Settings, text: str, event: Callable[[str], bytes]) -> float:
+    """Seconds a chunk of one exchange."""
+    return run(_exchange(settings, text, event))
+
+
+async def _exchange(settings: Settings, text: str, event: Callable[[str], bytes]) -> float:
+    subject = Exchange(settings, _REQUEST)
+    subject.start(200, [(b"content-type", b"text/event-stream")])
+    await subject.feed(b"data: %b\n\n" % chunk({"role": "assistant", "content": ""}))
+    seconds, chunks = 0.0, 0
+    for block in _blocks(text, event):
+        start = time.perf_counter()
+        for data in block:
+            await subject.feed(data)
+        seconds += time.perf_counter() - start
+        chunks += len(block)
+    await subject.feed(b"data: %b\n\n" % chunk({}, "stop"))
+    await subject.feed(b"data: [DONE]\n\n")
+    await subject.close()
+    return seconds / chunks
+
+
+def _blocks(text: str, event: Callable[[str], bytes]) -> Iterator[list[bytes]]:
+    deltas = (text[start : start + DELTA_LENGTH] for start in range(0, len(text), DELTA_LENGTH))
+    while block := [event(delta) for delta in itertools.islice(deltas, _BLOCK)]:
+        yield block
+
+
+def measure(settings: Settings) -> dict[str, float]:
+    text = reply(250_000)
+    best = best_in_turns(
+        {
+            "floor": floor,
+            "plain": partial(exchange, settings, text, event),
+            "logprobs": partial(exchange, settings, text, event_with_logprobs),
+        },
+        ROUNDS,
+    )
+    sizes = {str(size): partial(exchange, settings, reply(size), event) for size in SIZES}
+    times = [seconds * size for size, seconds in zip(SIZES, best_in_turns(sizes, 2).values(), strict=True)]
+    return {
+        "floor_us": best["floor"] * 1e6,
+        "us_per_chunk": best["plain"] * 1e6,
+        "ratio_to_floor": best["plain"] / best["floor"],
+        "us_per_chunk_logprobs": best["logprobs"] * 1e6,
+        "ratio_to_floor_logprobs": best["logprobs"] / best["floor"],
+        "growth": max(double / single for single, double in itertools.pairwise(times)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.exchange", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--tool-parser", default="hermes")
+    parser.add_argument("--reasoning-parser", default="qwen3")
+    options = parser.parse_args()
+    settings = Settings(tool_parser=options.tool_parser, reasoning_parser=options.reasoning_parser)
+    figures = {name: round(value, 3) for name, value in measure(settings).items()}
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:24} {value:8.3f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The case files of every family whose parser names exist: whole, by characters, in own chunks, at every cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from streamsieve.parsers import cases, registry
+from streamsieve.parsers.cases import Case
+
+FILES = sorted((Path(__file__).parents[1] / "cases").glob("*.jsonl"))
+
+# Cases of families that are not built yet, by file. Every one of the others runs.
+PENDING = {
+    "apertus": 14,
+    "beam": 12,
+    "bugs": 18,
+    "cohere_command": 16,
+    "deepseek_v4": 19,
+    "dots": 14,
+    "ernie45": 15,
+    "functiongemma": 13,
+    "gemma4": 16,
+    "gigachat3": 14,
+    "granite": 19,
+    "hunyuan_a13b": 14,
+    "hy": 13,
+    "inkling": 12,
+    "internlm": 9,
+    "jamba": 9,
+    "k2_horizon": 12,
+    "kimi_k3": 13,
+    "lfm2": 13,
+    "ling3": 12,
+    "mimo": 12,
+    "minicpm": 14,
+    "minimax": 23,
+    "muse": 22,
+    "nemotron_v3": 12,
+    "phi4_mini_json": 14,
+    "plamo3": 16,
+    "poolside_v1": 14,
+    "response_template": 12,
+    "seed_oss": 12,
+    "step": 15,
+    "xlam": 15,
+}
+
+
+def is_built(case: Case) -> bool:
+    listing = registry.listing()
+    tool = {"none", *(row["name"] for row in listing["tool"])}
+    reasoning = {"none", *(row["name"] for row in listing["reasoning"])}
+    return (case.tool_parser or "none") in tool and (case.reasoning_parser or "none") in reasoning
+
+
+ALL = [(file.stem, case) for file in FILES for case in cases.load(file)]
+BUILT = [case for _, case in ALL if is_built(case)]
+every_case = pytest.mark.parametrize("case", BUILT, ids=[case.id for case in BUILT])
+
+
+def told(failures: list[cases.Failure]) -> str:
+    """The first few failures, as a person reads them."""
+    lines = [f"{len(failures)} ways fail"]
+    for failure in failures[:3]:
+        lines.append(f"{failure.way} of {failure.case.raw!r}")
+        lines += [f"  {it.tray}: expected {it.expected!r}, got {it.got!r}" for it in failure.differences]
+    return "\n".join(lines)
+
+
+@every_case
+def test_whole(case: Case) -> None:
+    failures = list(cases.check(case, [cases.whole()]))
+    assert not failures, told(failures)
+
+
+@every_case
+def test_every_way(case: Case) -> None:
+    failures = list(cases.check(case))
+    assert not failures, told(failures)
+
+
+@every_case
+def test_held_calls_make_streaming_equal_whole(case: Case) -> None:
+    """`deliver="complete"` (contract, rule 7); a call that was cut then stays text (rule 8)."""
+    format = case.format()
+    whole = cases.run(case, cases.whole(), format)
+    held = cases.run(case, cases.in_pieces(case, 1), format, deliver="complete")
+    if any(repair.rule == "cut_call" for repair in whole.repairs):
+        assert len(held.tool_calls) == len(whole.tool_calls) - 1
+    else:
+        assert cases.trays(held) == cases.trays(whole)
+
+
+def test_no_case_vanishes() -> None:
+    assert Counter(stem for stem, case in ALL if not is_built(case)) == PENDING
+    assert len({case.id for _, case in ALL}) == len(ALL) == 689
