@@ -200,7 +200,8 @@ class MarkedReply:
     def _was_text(self, mark: int, opener: str, write: Write) -> None:
         """`opener`, read at `mark`, was no markup: it is text, and what was read behind it is read again."""
         reader = self._reader
-        self._trays.repaired(mark, "not_a_call") if opener else None
+        if opener or self._calls.survived:  # where no marker announced anything, nothing went wrong
+            self._trays.repaired(mark, "not_a_call")
         self._rescanned += reader.offset - mark
         if self._rescanned > _FREE_RESCAN + _RESCANS * reader.offset:
             write(reader.since(mark))

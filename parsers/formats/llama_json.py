@@ -9,7 +9,7 @@ from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import ToolCall
-from streamsieve.parsers.scanner import Markers, Reading
+from streamsieve.parsers.scanner import EndOfText, Markers, Reading
 
 _CLOSER = Markers(("<|python_end|>",))
 
@@ -26,19 +26,30 @@ class BareJsonCalls(CallSyntax):
         yield from reader.space()
         yield from self.element.read(calls)
         calls.end()
-        while True:
-            calls.begin()  # what separates two calls is text again where no call follows
+        while (yield from self._another_comes(calls)):
+            yield from self.element.read(calls)
+            calls.end()
+
+    def _another_comes(self, calls: CallWriter) -> Reading[bool]:
+        """Take what separates two calls, where another follows; else it is text, except `;` and a closing tag."""
+        reader = calls.reader
+        calls.begin()
+        try:
             following = yield from reader.peek_after_space()
             if following in (";", ","):
                 reader.position += 1
                 if following == ";":
                     calls.begin()
-                yield from reader.space()
+                following = yield from reader.peek_after_space()
             elif (yield from reader.takes(_CLOSER)):
                 calls.leave()
-                return
-            yield from self.element.read(calls)
-            calls.end()
+                return False
+        except EndOfText:
+            following = ""
+        if following != "{":
+            reader.rewind(calls.mark)
+            calls.leave()
+        return following == "{"
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """The objects on a line of their own."""
