@@ -14,6 +14,7 @@ from streamsieve.parsers.reasoning import ReasoningSpan
 from streamsieve.parsers.rendering import render
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
+from streamsieve.parsers.tokens import SpecialTokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +37,20 @@ class Format:
     call_id: CallId = random_id
 
     def machine(
-        self, request: Request, *, deliver: Literal["stream", "complete"] = "stream", whole: bool = False
+        self,
+        request: Request,
+        *,
+        deliver: Literal["stream", "complete"] = "stream",
+        whole: bool = False,
+        tokens: SpecialTokens | None = None,
     ) -> Machine:
         """A parser for one reply to `request`.
 
         `whole`: the reply is fed in one piece, so a call that breaks is given back (contract, rule 7).
         `deliver="complete"`: so it is in a stream too, since each call is held until it is complete.
+        `tokens`: with them, and ids beside the text, a marker that is only typed is text (rule 2).
         """
-        return Machine(self, request, deliver=deliver, whole=whole)
+        return Machine(self, request, deliver=deliver, whole=whole, tokens=tokens)
 
     def render(self, message: Message, request: Request) -> str:
         """`message` as the model would write it in reply to `request`.

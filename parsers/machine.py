@@ -10,6 +10,7 @@ from streamsieve.parsers.events import Event
 from streamsieve.parsers.marked_reply import MarkedReply
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.scanner import EndOfText, Reader
+from streamsieve.parsers.tokens import SpecialTokens
 from streamsieve.parsers.trays import Trays
 
 if TYPE_CHECKING:
@@ -24,8 +25,15 @@ class Machine:
     """
 
     def __init__(
-        self, format: Format, request: Request, *, deliver: Literal["stream", "complete"], whole: bool
+        self,
+        format: Format,
+        request: Request,
+        *,
+        deliver: Literal["stream", "complete"],
+        whole: bool,
+        tokens: SpecialTokens | None = None,
     ) -> None:
+        self._tokens = tokens
         self._reader = Reader()
         self._trays = Trays(show_reasoning=request.include_reasoning)
         self._finished = False
@@ -43,9 +51,12 @@ class Machine:
     def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
         """Take the next text of the reply, whole characters; returns what is certain now.
 
-        `token_ids` are the ids that `text` was decoded from, where the source has them.
+        `token_ids` are the ids that `text` was decoded from, where the source has them; they are used
+        where the machine was made with `tokens`.
         """
         reader = self._reader
+        if token_ids is not None and self._tokens is not None:
+            reader.note_tokens(self._tokens.places(text, token_ids), self._tokens)
         plain = reader.plain
         if plain is not None and text and plain[0](text) is None:  # most deltas: nothing that could begin a marker
             reader.base += len(text)

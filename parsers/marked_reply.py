@@ -47,6 +47,7 @@ class MarkedReply:
         self._reader = calls.reader
         self._trays = trays
         self._rescanned = 0
+        self._openers_in_text = 0
 
     def read(self) -> Reading[None]:
         """Read the whole reply."""
@@ -79,7 +80,10 @@ class MarkedReply:
                     trays.content((yield from reader.run(BLANKS)))
                     if (yield from reader.sees(marked.line_starts)):
                         yield from self._call("", write)
-                case Role.FRAMING:
+                case Role.STRAY_CLOSER if self._openers_in_text:
+                    self._openers_in_text -= 1
+                    trays.content(marker)
+                case Role.FRAMING | Role.STRAY_CLOSER:
                     trays.marked = True
                 case Role.END_OF_TURN:
                     continue
@@ -124,7 +128,9 @@ class MarkedReply:
         self._calls.open()
         outcome = yield from self._attempt(opener, write)
         if outcome is Outcome.BROKEN:
-            self._give_back_broken(mark if not self._calls.survived else self._calls.mark, self._trays.content)
+            self._give_back_broken(self._calls.mark if self._calls.survived else mark, self._trays.content)
+            if self._calls.survived:
+                yield from self._reader.takes(Markers(self._syntax.closers))
         self._trays.marked |= outcome is Outcome.MARKUP
         self._reader.forget()
         return self._calls.survived > 0 or outcome is Outcome.BROKEN
@@ -190,9 +196,11 @@ class MarkedReply:
             return Outcome.MARKUP
         reader, tables = self._reader, self._tables
         stop = yield from reader.find(tables.boundaries, _discard)
-        if stop in tables.stops:
+        outcome = Outcome.BROKEN if self._calls.holding else Outcome.MARKUP
+        closes_others = outcome is Outcome.BROKEN and self._calls.survived  # the list in which the good calls are
+        if stop and (stop in tables.stops or closes_others):
             reader.position -= len(stop)
-        return Outcome.BROKEN if self._calls.holding else Outcome.MARKUP
+        return outcome
 
     def _give_back_broken(self, mark: int, write: Write) -> None:
         write(self._reader.since(mark))
@@ -200,6 +208,7 @@ class MarkedReply:
     def _was_text(self, mark: int, opener: str, write: Write) -> None:
         """`opener`, read at `mark`, was no markup: it is text, and what was read behind it is read again."""
         reader = self._reader
+        self._openers_in_text += bool(opener)
         if opener or self._calls.survived:  # where no marker announced anything, nothing went wrong
             self._trays.repaired(mark, "not_a_call")
         self._rescanned += reader.offset - mark

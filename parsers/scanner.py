@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Generator, Iterable
 from typing import NamedTuple, TypeVar
 
+from streamsieve.parsers.tokens import SpecialTokens, TokenPlaces
+
 T = TypeVar("T")
 Write = Callable[[str], object]
 Search = Callable[[str], re.Match[str] | None]
@@ -26,6 +28,7 @@ class Plain(NamedTuple):
     write: Write
 
 
+_MANY_PLACES = 1024
 _SPACE = re.compile(r"\s*")
 
 
@@ -83,7 +86,7 @@ class Reader:
     Whoever waits (a bare `yield`) sets `position` first and takes up `text` and `position` anew after.
     """
 
-    __slots__ = ("_copied", "_kept", "_kept_from", "base", "copying", "cut", "ended", "plain",
+    __slots__ = ("_copied", "_kept", "_kept_from", "base", "copying", "cut", "ended", "places", "plain",
                  "position", "text")  # fmt: skip
 
     def __init__(self) -> None:
@@ -95,6 +98,8 @@ class Reader:
         """Where what is read goes at the end of each delta (see `copy`)."""
         self.plain: Plain | None = None
         """Set while a grammar waits in plain text."""
+        self.places: TokenPlaces | None = None
+        """Set where token ids tell markers from the same characters typed."""
         self._copied = 0
         self.base = 0  # offset of text[0]
         self._kept: list[str] = []
@@ -111,6 +116,16 @@ class Reader:
         self.base += position
         self.text = text if position == len(self.text) else self.text[position:] + text
         self.position = self._copied = 0
+
+    def note_tokens(self, places: Iterable[tuple[int, int]], tokens: SpecialTokens) -> None:
+        """Special tokens stand at these places of the text that is pushed next."""
+        if self.places is None:
+            self.places = TokenPlaces(tokens)
+        elif len(self.places) > _MANY_PLACES:
+            self.places.forget_before(self.base if self._kept_from is None else self._kept_from)
+        end = self.base + len(self.text)
+        for start, stop in places:
+            self.places.note(end + start, end + stop)
 
     def wait_in_plain_text(self, plain: Plain) -> None:
         """Say, before a wait with all text read, what text need not wake the grammar.
@@ -226,24 +241,28 @@ class Reader:
 
     def take(self, literal: str) -> Reading[None]:
         """Take exactly `literal`. Raises Malformed at its first character that does not come."""
+        begin = self.offset
         for character in literal:
             if (yield from self.peek()) != character:
                 raise Malformed
             self.position += 1
+        if self.places is not None and self.places.are_typed(literal, begin):
+            raise Malformed
 
     def sees(self, markers: Markers) -> Reading[str | None]:
         """The marker that comes next, which stays unread, or None where something else or nothing does."""
         while True:
             found = markers.match(self.text, self.position)
             if found is not None and not markers.is_partial(found):
-                return found.group()
+                return None if self._is_typed(found) else found.group()
             if found is None and self.position < len(self.text):
                 return None
             try:
                 yield
             except EndOfText:
                 found = markers.match(self.text, self.position)
-                return found.group() if found is not None and found.group() in markers.literals else None
+                whole = found is not None and found.group() in markers.literals and not self._is_typed(found)
+                return found.group() if found is not None and whole else None
 
     def takes(self, markers: Markers) -> Reading[str | None]:
         """As `sees`, and the marker is taken."""
@@ -264,6 +283,8 @@ class Reader:
         while True:
             text, position = self.text, self.position
             found = search(text, position)
+            if self.places is not None:
+                found = self._untyped(search, found)
             if found is None:
                 if position < len(text):
                     write(text[position:] if position else text)
@@ -281,8 +302,19 @@ class Reader:
                 yield
             except EndOfText:
                 break
-        found = markers.search_whole(self.text, self.position)
+        found = self._untyped(markers.search_whole, markers.search_whole(self.text, self.position))
         if (end := found.start() if found else len(self.text)) > self.position:
             write(self.text[self.position : end])
         self.position = found.end() if found else end
         return found.group() if found else None
+
+    def _is_typed(self, found: re.Match[str]) -> bool:
+        return self.places is not None and self.places.are_typed(found.group(), self.base + found.start())
+
+    def _untyped(
+        self, search: Callable[[str, int], re.Match[str] | None], found: re.Match[str] | None
+    ) -> re.Match[str] | None:
+        """`found`, or where that is only typed the next that is not."""
+        while found is not None and self._is_typed(found):
+            found = search(self.text, found.start() + 1)
+        return found

@@ -27,6 +27,7 @@ class Role(Enum):
     CALL = auto()  # a call, or a list of them, may begin
     GROUP = auto()  # a group of calls may begin
     GROUP_END = auto()
+    STRAY_CLOSER = auto()  # the closer of an opener that was text, or of nothing
     LINE = auto()  # a line begins, where a call may
     FRAMING = auto()  # nothing, but it is a marker
     END_OF_TURN = auto()
@@ -71,7 +72,8 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
     ends = dict.fromkeys(format.ends, Role.END_OF_TURN)
     begins, inside = _call_roles(calls) if calls else ({}, {})
     answer = ends | _think_roles(span)
-    content = _table(answer | begins | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
+    strays = dict.fromkeys(calls.closers, Role.STRAY_CLOSER) if calls and calls.stray_closer == "dropped" else {}
+    content = _table(answer | begins | strays | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
     group = _table(answer | begins | inside)
     closers = calls.closers if calls else ()
     stops = {*ends, *begins, *inside, *(calls.stops if calls else ())} - {*closers}

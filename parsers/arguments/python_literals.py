@@ -7,10 +7,11 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from streamsieve.parsers.arguments.json_text import JSON_SPECIAL, quote
 from streamsieve.parsers.arguments.object_writer import ObjectWriter
-from streamsieve.parsers.scanner import Malformed, Markers, Plain, Reader, Reading, Search, Write
+from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search, Write
 
 _WORD = re.compile(r"\w*")
 _NUMBER = re.compile(r"[\w.]*")
@@ -24,31 +25,37 @@ _CODE_DIGITS = {"x": 2, "u": 4, "U": 8}
 _OCTAL = frozenset("01234567")
 _HEX = frozenset("0123456789abcdefABCDEF")
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_AFTER_STRING = frozenset(",)]}:")
+
+StringEnd = Literal["quote", "quote_and_delimiter"]
+"""Where a string ends: at its quote, or only at one that a comma, a colon or a closing bracket follows,
+white space aside; other quotes are its text then."""
 
 
-def read_argument(reader: Reader, arguments: ObjectWriter, key: str) -> Reading[None]:
+def read_argument(reader: Reader, arguments: ObjectWriter, key: str, string_end: StringEnd = "quote") -> Reading[None]:
     """Take one value and write it as the member `key`: a string as it comes, any other when it is complete.
 
     Raises Malformed where no literal comes: a bare name, an expression, an f-string with a field.
     """
-    opening = yield from _string_opening(reader)
+    opening = yield from _string_opening(reader, string_end)
     if isinstance(opening, _Quotes):
         value = arguments.open_string(key, "none")
         yield from _string(reader, opening, value.text, value.json)
         value.close()
     else:
-        arguments.value(key, (yield from _value(reader, opening)))
+        arguments.value(key, (yield from _value(reader, opening, string_end)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Quotes:
-    """How a string began: its quote, once or three times, and its prefix letter."""
+    """How a string began: its quote, once or three times, and its prefix letter; and where it ends."""
 
     quote: str
     prefix: str
+    end: StringEnd
 
 
-def _string_opening(reader: Reader) -> Reading[_Quotes | str]:
+def _string_opening(reader: Reader, end: StringEnd) -> Reading[_Quotes | str]:
     """Take the opening of a string, or else the word that comes (empty where none does)."""
     if (yield from reader.peek_after_space()).isdigit():
         return ""
@@ -58,8 +65,8 @@ def _string_opening(reader: Reader) -> Reading[_Quotes | str]:
         return word
     reader.position += 1
     if (yield from reader.takes(Markers((quote_mark * 2,)))):
-        return _Quotes(quote_mark * 3, word.lower())
-    return _Quotes(quote_mark, word.lower())
+        return _Quotes(quote_mark * 3, word.lower(), end)
+    return _Quotes(quote_mark, word.lower(), end)
 
 
 def _none() -> Reading[str]:
@@ -89,10 +96,13 @@ def _string(reader: Reader, quotes: _Quotes, write: Write, write_json: Write | N
             continue
         character = text[position]
         if character == mark:
-            if (yield from reader.takes(closing)):
+            if not (yield from reader.takes(closing)):
+                reader.position += 1
+                write(mark)
+            elif quotes.end == "quote" or (space := (yield from _space_in_string(reader))) is None:
                 return
-            reader.position += 1
-            write(mark)
+            else:
+                write(quotes.quote + space)
         elif character != "\\":  # a brace of an f-string: doubled it is itself, else it opens a field
             yield from reader.take(character * 2)
             write(character)
@@ -103,6 +113,15 @@ def _string(reader: Reader, quotes: _Quotes, write: Write, write_json: Write | N
         else:
             reader.position += 1
             yield from _escape(reader, write)
+
+
+def _space_in_string(reader: Reader) -> Reading[str | None]:
+    """The white space behind a quote, where the string goes on there; None where it ends, as it does with the text."""
+    space = yield from reader.space()
+    try:
+        return None if (yield from reader.peek()) in _AFTER_STRING else space
+    except EndOfText:
+        return None
 
 
 def _decode(text: str) -> str:
@@ -191,7 +210,7 @@ class _Open:
     key: bool = False  # the present element is the value of a key
 
 
-def _value(reader: Reader, word: str) -> Reading[str]:
+def _value(reader: Reader, word: str, string_end: StringEnd) -> Reading[str]:
     """Take one value that is no string, `word` of it being taken; returns it as JSON text.
 
     Nesting is kept on a list, so any depth is read.
@@ -199,7 +218,7 @@ def _value(reader: Reader, word: str) -> Reading[str]:
     written: list[str] = []
     opened: list[_Open] = []
     while True:
-        yield from _element(reader, word, written, opened)
+        yield from _element(reader, word, written, opened, string_end)
         word = ""
         while opened and (yield from _after_element(reader, written, opened[-1])):
             _close(opened.pop(), written)
@@ -207,7 +226,9 @@ def _value(reader: Reader, word: str) -> Reading[str]:
             return "".join(written)
 
 
-def _element(reader: Reader, word: str, written: list[str], opened: list[_Open]) -> Reading[None]:
+def _element(
+    reader: Reader, word: str, written: list[str], opened: list[_Open], string_end: StringEnd
+) -> Reading[None]:
     """Take the next scalar or empty container, and the openings of the containers round it."""
     while True:
         character = (yield from reader.peek_after_space()) if not word else ""
@@ -221,7 +242,7 @@ def _element(reader: Reader, word: str, written: list[str], opened: list[_Open])
                 written.append(", ")
             top.size += not top.key
         if character not in _CLOSERS or not character:
-            written.append((yield from _scalar(reader, word)))
+            written.append((yield from _scalar(reader, word, string_end)))
             return
         reader.position += 1
         opened.append(_Open(_CLOSERS[character], len(written), is_dict=None if character == "{" else False))
@@ -265,9 +286,9 @@ def _close(container: _Open, written: list[str]) -> None:
         written.append("]")
 
 
-def _scalar(reader: Reader, word: str) -> Reading[str]:
+def _scalar(reader: Reader, word: str, string_end: StringEnd) -> Reading[str]:
     """Take a string, a number or a constant, of which `word` is taken; returns it as JSON text."""
-    opening = word or (yield from _string_opening(reader))
+    opening = word or (yield from _string_opening(reader, string_end))
     if isinstance(opening, _Quotes):
         pieces: list[str] = []
         yield from _string(reader, opening, pieces.append)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from streamsieve.parsers.arguments.object_writer import ObjectWriter
-from streamsieve.parsers.arguments.python_literals import read_argument
+from streamsieve.parsers.arguments.python_literals import StringEnd, read_argument
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.calls.call_list import read_list
 from streamsieve.parsers.calls.syntax import CallSyntax
@@ -27,10 +27,12 @@ class PythonicCalls(CallSyntax):
     """A list `[call, call]`, or calls between `openers` and `closers` with `brackets="none"`.
 
     `wrapper`: markers that may stand round the whole list at the start of the answer.
+    `string_end`: where a string literal ends.
     """
 
     brackets: Literal["list", "none"] = "list"
     wrapper: tuple[str, str] | None = None
+    string_end: StringEnd = "quote"
 
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read the calls that start here."""
@@ -42,10 +44,9 @@ class PythonicCalls(CallSyntax):
             return
         yield from reader.take("[")
         yield from read_list(calls, self._call, commas="trailing")
-        if not calls.survived:
+        if not calls.survived and not opener:
             raise Malformed  # brackets alone mark nothing
-        if wrapped and self.wrapper:
-            yield from calls.optional_closer((self.wrapper[1],))
+        yield from calls.optional_closer((self.wrapper[1],) if wrapped and self.wrapper else self.closers)
 
     def _call(self, calls: CallWriter) -> Reading[None]:
         """Read one call. It is real at its closing bracket or its first `key=`."""
@@ -66,7 +67,7 @@ class PythonicCalls(CallSyntax):
             if arguments is None:
                 calls.start(name)
                 arguments = ObjectWriter(calls.arguments)
-            yield from read_argument(reader, arguments, key)
+            yield from read_argument(reader, arguments, key, self.string_end)
             following = yield from reader.peek_after_space()
             if following == ",":
                 reader.position += 1
@@ -83,7 +84,7 @@ class PythonicCalls(CallSyntax):
         if self.brackets == "none":
             lines = "\n".join(map(_write, calls))
             return f"{self.openers[0]}\n{lines}\n{self.closers[0]}"
-        opener, closer = self.wrapper or ("", "")
+        opener, closer = self.wrapper or ("".join(self.openers), "".join(self.closers))
         return f"{opener}[{', '.join(map(_write, calls))}]{closer}"
 
 

@@ -26,7 +26,7 @@ class CallSyntax(ABC):
     `answer_starts`: what calls may also begin with where the answer does, without a marker.
     `line_starts`: and at the start of a line, behind blanks.
     `closers`, `stops`: where the rest of a broken call ends: behind a closer, before a stop (the
-    contract's "Where calls end badly").
+    contract's "Where calls end badly"). `stray_closer`: what one is in content where no call is open.
     """
 
     openers: tuple[str, ...] = ()
@@ -38,6 +38,7 @@ class CallSyntax(ABC):
     line_starts: tuple[str, ...] = ()
     closers: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
+    stray_closer: Literal["text", "dropped"] = "text"
 
     @abstractmethod
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
