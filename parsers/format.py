@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Literal
 
 from streamsieve.parsers.call_ids import CallId, random_id
@@ -23,6 +25,9 @@ class Format:
 
     `tool_names`, `reasoning_names`: the parser names that choose its calls and its reasoning.
     `ends`: end-of-turn tokens that an engine may leave in the text; they reach no tray.
+    `separators`: markers between texts that mean nothing else. `lead_ins`: markers that count only at the
+    start of an answer's text. `annotations`: tags round part of a text, which stays while they go: whole
+    tags, or the beginnings of such as run to the next `>`.
     `messages`: the grammar of a format whose messages fill all three trays; it has no `reasoning`
     and no `calls` beside it.
     """
@@ -34,6 +39,9 @@ class Format:
     calls: CallSyntax | None = None
     messages: MessageSyntax | None = None
     ends: tuple[str, ...] = ()
+    separators: tuple[str, ...] = ()
+    lead_ins: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
     call_id: CallId = random_id
 
     def machine(
@@ -77,15 +85,22 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
                 "together: a message format frames reasoning, content and calls, so it is chosen alone or by both names"
             )
         return chosen
-    names = [one.name for one in (reasoning, tools) if one]
+    both = [one for one in (reasoning, tools) if one]
     return replace(
         chosen,
-        name="+".join(dict.fromkeys(names)),
+        name="+".join(_union((one.name,) for one in both)),
         reasoning=reasoning.reasoning if reasoning else None,
         calls=tools.calls if tools else None,
-        ends=tuple(dict.fromkeys((reasoning.ends if reasoning else ()) + (tools.ends if tools else ()))),
+        ends=_union(one.ends for one in both),
+        separators=_union(one.separators for one in both),
+        lead_ins=_union(one.lead_ins for one in both),
+        annotations=_union(one.annotations for one in both),
         call_id=tools.call_id if tools else random_id,
     )
+
+
+def _union(markers: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(markers)))
 
 
 def _said(chosen: Format | None, kind: Literal["tool", "reasoning"]) -> str:

@@ -35,7 +35,8 @@ class Machine:
     ) -> None:
         self._tokens = tokens
         self._reader = Reader()
-        self._trays = Trays(show_reasoning=request.include_reasoning)
+        may_be_content = format.reasoning is not None and format.reasoning.may_be_content(request)
+        self._trays = Trays(show_reasoning=request.include_reasoning, hold_reasoning=may_be_content)
         self._finished = False
         calls = CallWriter(
             self._reader, self._trays, request, format.call_id, whole=whole, complete=deliver == "complete"

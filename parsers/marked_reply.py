@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.calls.syntax import NoCalls
-from streamsieve.parsers.reasoning import Opening
+from streamsieve.parsers.reasoning import Opening, ReasoningSpan
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
 from streamsieve.parsers.tables import BLANKS, Role, Table, tables
@@ -16,6 +17,7 @@ from streamsieve.parsers.trays import Trays
 if TYPE_CHECKING:
     from streamsieve.parsers.format import Format
 
+_TAG_END = Markers((">",))
 _FREE_RESCAN = 65_536
 _RESCANS = 8
 
@@ -37,10 +39,13 @@ class MarkedReply:
 
     def __init__(self, format: Format, request: Request, calls: CallWriter, trays: Trays) -> None:
         self._opening, self._pair = Opening.OFF, ("", "")
-        if format.reasoning:
-            self._opening, pair = format.reasoning.opening(request)
-            self._pair = format.reasoning.pairs[pair]
-        self._tables = tables(format, request.parse_calls, self._opening is Opening.OFF)
+        span = self._span = format.reasoning.of(request) if format.reasoning else None
+        if span:
+            self._opening, pair = span.opening(request)
+            self._pair = span.pairs[pair]
+        if span is not format.reasoning:
+            format = replace(format, reasoning=span)
+        self._tables = tables(format, request.parse_calls, self._opening in (Opening.OFF, Opening.RESTORED))
         self._syntax = format.calls or NoCalls()
         self._calls = calls
         self._calls.boundaries = self._tables.boundaries
@@ -80,6 +85,11 @@ class MarkedReply:
                     trays.content((yield from reader.run(BLANKS)))
                     if (yield from reader.sees(marked.line_starts)):
                         yield from self._call("", write)
+                case Role.RESTART:
+                    trays.content(marker)
+                    table = yield from self._answer()
+                case Role.ANNOTATION:
+                    yield from self._annotation(marker, write)
                 case Role.STRAY_CLOSER if self._openers_in_text:
                     self._openers_in_text -= 1
                     trays.content(marker)
@@ -90,27 +100,72 @@ class MarkedReply:
 
     def _start(self) -> Reading[Table]:
         """How the reply starts. In thinking its own opener is optional; elsewhere it opens thinking at once or not."""
-        if self._opening in (Opening.OFF, Opening.ANSWERED):
-            return (yield from self._answer())
-        space = yield from self._reader.space()
+        reader, marked, trays = self._reader, self._tables, self._trays
         if self._opening is Opening.REASONING:
-            yield from self._reader.takes(Markers(self._pair[:1]))
-            return self._tables.reasoning[self._tables.pair_of[self._pair[0]]]
-        self._trays.content(space)
-        opener = yield from self._reader.takes(self._tables.openers)
-        if opener is None:
-            return (yield from self._answer())
-        self._trays.marked = True
-        return self._tables.reasoning[self._tables.pair_of[opener]]
+            yield from reader.space()
+            yield from reader.takes(Markers(self._pair[:1]))
+            return marked.reasoning[marked.pair_of[self._pair[0]]]
+        if self._opening is Opening.UNLESS_ANSWERED:
+            space = yield from reader.space()
+            if (yield from reader.sees(marked.answers)) is None:
+                yield from reader.takes(marked.openers)
+                return marked.reasoning[0]
+            trays.content(space)
+        if self._opening is Opening.RESTORED:
+            trays.content(self._pair[0])
+        elif self._span and self._span.leading != "text":
+            yield from self._leading(self._span)
+        if self._opening is Opening.MARKED:
+            trays.content((yield from reader.space()))
+            if (opener := (yield from reader.takes(marked.openers))) is not None:
+                trays.marked = True
+                return marked.reasoning[marked.pair_of[opener]]
+        answer = yield from self._answer()
+        return marked.unopened if self._opening is Opening.MARKED and answer is marked.content else answer
+
+    def _leading(self, span: ReasoningSpan) -> Reading[None]:
+        """Think markers at the start of a reply that starts in content, where they are framing."""
+        reader, trays = self._reader, self._trays
+        trays.content((yield from reader.space()))
+        mark = reader.keep()
+        if span.leading == "empty pair":
+            if (yield from reader.takes(Markers(span.openers))) is None:
+                return reader.forget()
+            yield from reader.space()
+        if (yield from reader.takes(Markers(span.closers))):
+            trays.marked = True
+        elif span.leading == "empty pair":
+            trays.content(reader.since(mark))
+        reader.forget()
 
     def _answer(self) -> Reading[Table]:
-        """The answer begins: some syntaxes have calls there without a marker."""
+        """The answer begins: some formats have text of their own there, some syntaxes calls without a marker."""
+        if self._tables.lead_ins.literals:
+            yield from self._lead_in()
         starts = self._tables.answer_starts
         if starts.literals:
             self._trays.content((yield from self._reader.space()))
             if (yield from self._reader.sees(starts)):
                 yield from self._call("", self._trays.content)
         return self._tables.content
+
+    def _lead_in(self) -> Reading[None]:
+        """Take what stands before the text of an answer and is no part of it."""
+        reader, trays = self._reader, self._trays
+        for markers in (self._tables.answer_openers, self._tables.lead_ins):
+            trays.content((yield from reader.space()))
+            if (yield from reader.takes(markers)):
+                trays.marked = True
+
+    def _annotation(self, opener: str, write: Write) -> Reading[None]:
+        """Take a tag of which `opener` is the beginning or all; one that never ends is text."""
+        reader = self._reader
+        mark = reader.keep(len(opener))
+        if not opener.endswith(">") and (yield from reader.find(_TAG_END, _discard)) is None:
+            write(reader.since(mark))  # no marker is in it: those end as tags do
+        else:
+            self._trays.marked = True
+        reader.forget()
 
     def _framing(self, table: Table, write: Write) -> Reading[bool]:
         """White space between the markers of a group is nobody's; returns whether a marker comes next."""

@@ -22,7 +22,7 @@ def render(format: Format, message: Message, request: Request) -> str:
     if format.messages:
         written = format.messages.write(message, request)
     else:
-        written = format.reasoning.write(message.reasoning or "", request) if format.reasoning else ""
+        written = format.reasoning.of(request).write(message.reasoning or "", request) if format.reasoning else ""
         written += message.content or ""
         if message.tool_calls and format.calls:
             written += format.calls.write(message.tool_calls, request)

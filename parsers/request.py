@@ -17,7 +17,8 @@ class Request:
     `tools`: function name to the JSON schema of its parameters (empty where it has none).
     `parse_calls`: whether call markup means calls at all (contract, rule 6).
     `named_tool_choice`: `tool_choice` names one function, so a `stop` stays `stop` (rule 9).
-    `chat_template_kwargs`: as sent; the cards say which keys switch thinking.
+    `chat_template_kwargs`: as sent, with the request's own `reasoning_effort` where they have none, as
+    engines hand it to the template; the cards say which keys switch thinking.
     `prompt_tail`: what the rendered prompt ended in, or None where the prompt is not seen.
     `earlier_calls`: tool calls in the history; Kimi counts its call ids on from there.
     """
@@ -41,13 +42,15 @@ class Request:
         tools = _tools(body.get("tools"))
         choice = body.get("tool_choice")
         kwargs = body.get("chat_template_kwargs")
+        effort = body.get("reasoning_effort")
         return cls(
             tools=tools,
             parse_calls=bool(tools) and choice != "none",
             named_tool_choice=isinstance(choice, Mapping),
             parallel_tool_calls=body.get("parallel_tool_calls") is not False,
             include_reasoning=body.get("include_reasoning") is not False,
-            chat_template_kwargs=kwargs if isinstance(kwargs, Mapping) else _EMPTY,
+            chat_template_kwargs=({} if effort is None else {"reasoning_effort": effort})
+            | (dict(kwargs) if isinstance(kwargs, Mapping) else {}),
             prompt_tail=prompt_tail,
             earlier_calls=_earlier_calls(body.get("messages")),
         )

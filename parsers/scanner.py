@@ -198,6 +198,14 @@ class Reader:
             self.flush()
             self.copying = None
 
+    def copy_as(self, text: str) -> None:
+        """Take the next character; where what is read is copied, `text` stands for it."""
+        self.flush()
+        self.position += 1
+        self._copied = self.position
+        if self.copying is not None:
+            self.copying(text)
+
     def space(self) -> Reading[str]:
         """Take white space, as much as there is."""
         return self.run(_SPACE)

@@ -28,6 +28,8 @@ class Role(Enum):
     GROUP = auto()  # a group of calls may begin
     GROUP_END = auto()
     STRAY_CLOSER = auto()  # the closer of an opener that was text, or of nothing
+    RESTART = auto()  # text behind which calls may begin as at the start
+    ANNOTATION = auto()  # a tag round part of a text begins, or is this marker
     LINE = auto()  # a line begins, where a call may
     FRAMING = auto()  # nothing, but it is a marker
     END_OF_TURN = auto()
@@ -46,18 +48,23 @@ class Table:
 class Tables:
     """All states of a reply, and what is looked for besides.
 
-    `reasoning` has one for each pair of think markers; `opened_group` is for a group in which no call
+    `unopened` is content before the first thinking, where that may begin `anywhere`; `reasoning` has one for
+    each pair of think markers; `opened_group` is for a group in which no call
     has come yet, `group` for one in which one has. `boundaries` is where a call may end, `stops` those
     of them that are no part of it.
     """
 
     content: Table
+    unopened: Table
     after_call: Table
     group: Table
     opened_group: Table
     reasoning: tuple[Table, ...]
     pair_of: Mapping[str, int]
     openers: Markers
+    answers: Markers
+    answer_openers: Markers
+    lead_ins: Markers
     answer_starts: Markers
     line_starts: Markers
     boundaries: Markers
@@ -71,20 +78,29 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
     calls = format.calls if parse_calls else None
     ends = dict.fromkeys(format.ends, Role.END_OF_TURN)
     begins, inside = _call_roles(calls) if calls else ({}, {})
-    answer = ends | _think_roles(span)
+    tags = format.reasoning.answer if format.reasoning else ()
+    annotations = dict.fromkeys(format.annotations, Role.ANNOTATION)
+    framing = dict.fromkeys((*format.separators, *(tag for pair in tags for tag in pair)), Role.FRAMING)
+    answer = ends | framing | annotations | _think_roles(span)
     strays = dict.fromkeys(calls.closers, Role.STRAY_CLOSER) if calls and calls.stray_closer == "dropped" else {}
-    content = _table(answer | begins | strays | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
+    restarts = dict.fromkeys(calls.answer_restarts if calls else (), Role.RESTART)
+    content = _table(restarts | answer | begins | strays | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
+    anywhere = dict.fromkeys(span.openers, Role.REASONING) if span and span.starts == "anywhere" else {}
     group = _table(answer | begins | inside)
     closers = calls.closers if calls else ()
     stops = {*ends, *begins, *inside, *(calls.stops if calls else ())} - {*closers}
     return Tables(
         content=content,
-        after_call=group if calls and calls.groups else content,
+        unopened=_table(dict(content.roles) | anywhere) if anywhere else content,
+        after_call=_after_call(calls, content, group, _table(answer)),
         group=group,
         opened_group=_table(ends | dict.fromkeys(span.closers if span else (), Role.ANSWER) | begins | inside),
-        reasoning=tuple(_reasoning(span, pair, ends, begins, calls) for pair in range(len(span.pairs))) if span else (),
-        pair_of={opener: pair for pair, opener in enumerate(span.openers)} if span else {},
-        openers=Markers(span.openers if span else ()),
+        reasoning=tuple(_reasoning(span, pair, ends | annotations, begins, calls) for pair in range(len(span.pairs))) if span else (),
+        pair_of={span.lost_opener: 0} | {one: pair for pair, one in enumerate(span.openers)} if span else {},
+        answers=Markers((*(span.enders if span else ()), *begins)),
+        answer_openers=Markers(opener for opener, _ in tags),
+        lead_ins=Markers(format.lead_ins),
+        openers=Markers((*span.openers, span.lost_opener) if span else ()),
         answer_starts=Markers(calls.answer_starts if calls else ()),
         line_starts=Markers(calls.line_starts if calls else ()),
         boundaries=Markers((*stops, *closers)),
@@ -109,6 +125,13 @@ def _call_roles(calls: CallSyntax) -> tuple[Roles, Roles]:
     return (openers | groups if calls.bare_calls == "calls" else groups), openers | closers
 
 
+def _after_call(calls: CallSyntax | None, content: Table, group: Table, answer: Table) -> Table:
+    """What counts once a call has come."""
+    if calls and calls.calls_in_reply == "one":
+        return answer
+    return group if calls and calls.groups else content
+
+
 def _think_roles(span: ReasoningSpan | None) -> Roles:
     """What think markers mean once the answer is under way."""
     if span is None:
@@ -119,7 +142,7 @@ def _think_roles(span: ReasoningSpan | None) -> Roles:
 
 def _reasoning(span: ReasoningSpan, pair: int, ends: Roles, begins: Roles, calls: CallSyntax | None) -> Table:
     opener, closer = span.pairs[pair]
-    roles = {**ends, closer: Role.ANSWER}
+    roles = {**ends, closer: Role.ANSWER} | dict.fromkeys(span.enders, Role.ANSWER) | dict.fromkeys(span.framing, Role.FRAMING)
     if span.repeated_opener == "dropped":
         roles[opener] = Role.FRAMING
     if calls and span.ends_at_call:

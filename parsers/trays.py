@@ -38,23 +38,27 @@ class Trays:
     """Where a machine puts what it has read; `events` is what came out since it was last taken.
 
     `marked`: a marker has been read, so white space before the first visible content is framing.
+    With `hold_reasoning` it waits until visible content or a call comes; where neither does, it is the content.
     """
 
-    __slots__ = ("_content", "_reasoning", "_show_reasoning", "_trailing_call", "events", "marked")
+    __slots__ = ("_content", "_held_reasoning", "_reasoning", "_show_reasoning", "_trailing_call", "events", "marked")
 
-    def __init__(self, *, show_reasoning: bool) -> None:
+    def __init__(self, *, show_reasoning: bool, hold_reasoning: bool = False) -> None:
         self.events: list[Event] = []
         self.marked = False
         self._show_reasoning = show_reasoning
         self._reasoning = _TextTray()
         self._content = _TextTray()
         self._trailing_call = False
+        self._held_reasoning: list[str] | None = [] if hold_reasoning else None
 
     def reasoning(self, text: str) -> None:
         """Text for the reasoning tray."""
         if not self._reasoning.flows or text[-1:].isspace():
             text = self._reasoning.take(text, strip=True)
-        if text and self._show_reasoning:
+        if text and self._held_reasoning is not None:
+            self._held_reasoning.append(text)
+        elif text and self._show_reasoning:
             self.events.append(Reasoning(text))
 
     def content(self, text: str) -> None:
@@ -62,13 +66,23 @@ class Trays:
         if not self._content.flows or text[-1:].isspace():
             text = self._content.take(text, strip=self.marked)
         if text:
+            if self._held_reasoning is not None:
+                self._answered(self._held_reasoning)
             self._trailing_call = False
             self.events.append(Content(text))
 
     def call(self, events: list[Event]) -> None:
         """A call, or the beginning of one, came here."""
+        if self._held_reasoning is not None:
+            self._answered(self._held_reasoning)
         self.marked = self._trailing_call = True
         self.events += events
+
+    def _answered(self, held: list[str]) -> None:
+        """The reply has more than reasoning: `held` is no content."""
+        self._held_reasoning = None
+        if held and self._show_reasoning:
+            self.events.append(Reasoning("".join(held)))
 
     def arguments(self, index: int) -> Write:
         """What takes the next argument texts, none empty, of a call that is out already."""
@@ -88,3 +102,5 @@ class Trays:
         if self._content.space and not framing:
             self.events.append(Content("".join(self._content.space)))
         self._content.space = []
+        if self._held_reasoning:
+            self.events.append(Content("".join(self._held_reasoning)))

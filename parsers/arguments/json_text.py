@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from enum import Enum, auto
+from typing import Literal
 
 from streamsieve.parsers.scanner import EndOfText, Malformed, Plain, Reader, Reading, Write
 
@@ -51,16 +52,20 @@ _NUMBER = _number_steps()
 _NUMBER_MAY_END = frozenset({"zero", "whole", "fraction", "power"})
 
 
-def copy_json(reader: Reader, write: Write) -> Reading[None]:
+Controls = Literal["refused", "escaped"]
+"""What a raw control character in a string is: a failure, as JSON has it, or written as its escape."""
+
+
+def copy_json(reader: Reader, write: Write, controls: Controls = "refused") -> Reading[None]:
     """Take one JSON value, which starts at the next character, and give its text to `write` as it is checked.
 
     Raises Malformed at the first character that JSON cannot have there; what came before it has been
     written. Nesting is only counted, so any depth costs the same.
     """
-    return reader.copy(write, _value(reader))
+    return reader.copy(write, _value(reader, controls))
 
 
-def _value(reader: Reader) -> Reading[None]:
+def _value(reader: Reader, controls: Controls = "refused") -> Reading[None]:
     closers: list[str] = []
     expect = _Expect.VALUE
     while True:
@@ -85,11 +90,11 @@ def _value(reader: Reader) -> Reading[None]:
             case _Expect.KEY | _Expect.KEY_OR_CLOSE:
                 if character != '"':
                     raise Malformed
-                yield from _string(reader)
+                yield from _string(reader, controls)
                 expect = _Expect.COLON
                 continue
             case _ if character == '"':
-                yield from _string(reader)
+                yield from _string(reader, controls)
             case _ if character in "{[":
                 reader.position += 1
                 closers.append("}" if character == "{" else "]")
@@ -102,7 +107,7 @@ def _value(reader: Reader) -> Reading[None]:
         expect = _Expect.COMMA_OR_CLOSE
 
 
-def _string(reader: Reader) -> Reading[None]:
+def _string(reader: Reader, controls: Controls = "refused") -> Reading[None]:
     """Take a string from its opening quote through its closing one. Here long arguments spend their time."""
     reader.position += 1
     run = _STRING.match
@@ -120,6 +125,8 @@ def _string(reader: Reader) -> Reading[None]:
             return
         elif text[position] == "\\":
             yield from _escape(reader)
+        elif controls == "escaped":
+            reader.copy_as(quote(text[position]))
         else:
             raise Malformed
 
@@ -162,12 +169,12 @@ def _scalar(reader: Reader) -> Reading[None]:
         state = following
 
 
-def read_string(reader: Reader) -> Reading[str]:
+def read_string(reader: Reader, controls: Controls = "refused") -> Reading[str]:
     """Take one JSON string and decode it. Raises Malformed where none comes."""
     if (yield from reader.peek()) != '"':
         raise Malformed
     pieces: list[str] = []
-    yield from reader.copy(pieces.append, _string(reader))
+    yield from reader.copy(pieces.append, _string(reader, controls))
     return str(json.loads("".join(pieces)))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from streamsieve.parsers.arguments.json_text import quote
-from streamsieve.parsers.arguments.schema_types import convert
 from streamsieve.parsers.scanner import Write
 
 Trim = Literal["none", "space"]
@@ -39,7 +39,8 @@ class RawValue(Protocol):
     """Takes the raw text of one value as it comes."""
 
     json: Write | None
-    """Takes text that is already as it stands in a JSON string, where that may go out at once."""
+    """Takes text that is already as it stands in a JSON string, where that may go out at once: any, or where
+    white space is trimmed, text that does not end in some."""
 
     def text(self, text: str) -> None:
         """The next text of it."""
@@ -75,7 +76,7 @@ class StrippedString(StringValue):
 
     def __init__(self, write: Write) -> None:
         super().__init__(write)
-        self.json = None
+        self.json = self._take_visible
         self._held: list[str] = []
         self._started = False
 
@@ -89,6 +90,12 @@ class StrippedString(StringValue):
         if len(visible) < len(text):
             self._held.append(text[len(visible) :])
 
+    def _take_visible(self, json: str) -> None:
+        """The next text, which does not end in white space."""
+        self._write(quote("".join(self._held)) + json if self._started else json.lstrip())
+        self._started = True
+        self._held = []
+
     def cut(self) -> None:
         """The reply ended within it: the white space was its own."""
         if self._started and self._held:
@@ -101,11 +108,19 @@ _STRINGS: dict[Trim, type[StringValue]] = {"none": StringValue, "space": Strippe
 class HeldValue:
     """A value that is converted by its types when all of it is there."""
 
-    def __init__(self, arguments: ObjectWriter, key: str, types: frozenset[str], trim: Trim) -> None:
+    def __init__(
+        self,
+        arguments: ObjectWriter,
+        key: str,
+        types: frozenset[str],
+        trim: Trim,
+        convert: Callable[[str, frozenset[str]], str],
+    ) -> None:
         self._arguments = arguments
         self._key = key
         self._types = types
         self._trim = trim
+        self._convert = convert
         self._pieces: list[str] = []
         self.json: Write | None = None
 
@@ -116,7 +131,7 @@ class HeldValue:
     def close(self) -> None:
         """Its end has been read."""
         raw = "".join(self._pieces)
-        self._arguments.value(self._key, convert(raw.strip() if self._trim == "space" else raw, self._types))
+        self._arguments.value(self._key, self._convert(raw.strip() if self._trim == "space" else raw, self._types))
 
     def cut(self) -> None:
         """The reply ended within it: an unfinished value adds nothing."""

@@ -336,3 +336,19 @@ def number(text: str) -> str:
 
 
 _BASES = {"hex": 16, "binary": 2, "octal": 8}
+
+
+def literal(text: str) -> str | None:
+    """`text` as JSON text where it is one Python literal and nothing else, or None."""
+    reader = Reader()
+    reader.push(text)
+    reader.ended = True
+    reading = _value(reader, "", "quote")
+    try:
+        next(reading)
+        while True:  # a number ends with the text, anything else that waits is unfinished
+            reading.throw(EndOfText())
+    except StopIteration as read:
+        return str(read.value) if reader.position == len(text) else None
+    except (Malformed, EndOfText):
+        return None

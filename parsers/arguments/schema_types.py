@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.request import JsonSchema
@@ -23,32 +24,39 @@ def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
     """The JSON types that `parameters`, a function's schema, allows for `key`; empty where it does not say."""
     properties = parameters.get("properties") if parameters else None
     schema = properties.get(key) if isinstance(properties, Mapping) else None
-    return frozenset(_types(schema, parameters or {}, _DEPTH))
+    return frozenset(declared_types(schema, parameters or {}))
 
 
-def _types(schema: object, root: JsonSchema, depth: int) -> set[str]:
+def declared_types(schema: object, root: JsonSchema) -> tuple[str, ...]:
+    """The JSON types that `schema` allows, in the order in which it lists them; `$ref` is looked up in `root`."""
+    return tuple(_types(schema, root, _DEPTH))
+
+
+def _types(schema: object, root: JsonSchema, depth: int) -> dict[str, None]:
+    """A dictionary for its keys: a set that keeps its order."""
     if not isinstance(schema, Mapping) or depth == 0:
-        return set()
-    found: set[str] = set()
+        return {}
+    found: dict[str, None] = {}
     declared = schema.get("type")
-    found.update(one for one in (declared if isinstance(declared, list) else [declared]) if isinstance(one, str))
+    listed = declared if isinstance(declared, list) else [declared]
+    found |= dict.fromkeys(one for one in listed if isinstance(one, str))
     if not found:
         values = schema.get("enum") if isinstance(schema.get("enum"), list) else []
         values = [*(values or []), *([schema["const"]] if "const" in schema else [])]
-        found.update(_PYTHON_TYPES[type(value)] for value in values if type(value) in _PYTHON_TYPES)
+        found |= dict.fromkeys(_PYTHON_TYPES[type(value)] for value in values if type(value) in _PYTHON_TYPES)
     for key in ("anyOf", "oneOf", "allOf"):
         for option in schema[key] if isinstance(schema.get(key), list) else ():
             found |= _types(option, root, depth - 1)
     if isinstance(schema.get("$ref"), str):
-        found |= _types(_resolve(schema["$ref"], root), root, depth - 1)
+        found |= _types(resolve(schema["$ref"], root), root, depth - 1)
     if not found:
-        found.update(kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema)
+        found |= dict.fromkeys(kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema)
     if found and schema.get("nullable") is True:
-        found.add("null")
+        found["null"] = None
     return found
 
 
-def _resolve(reference: str, root: JsonSchema) -> object:
+def resolve(reference: str, root: JsonSchema) -> object:
     """What a `$ref` within the same schema points at, or None."""
     place: object = root
     for step in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
@@ -81,6 +89,29 @@ def convert(text: str, types: frozenset[str]) -> str:
         if kind in types and word.startswith(opener) and (value := json_value(word)) is not None:
             return value
     return f'"{quote(text)}"'
+
+
+JSON = frozenset({"any JSON"})
+"""The types, none of JSON Schema's own, of a value that is whatever JSON its text is."""
+
+
+def convert_or_json(text: str, types: frozenset[str]) -> str:
+    """As `convert`; and where nothing fits and no string is meant, whatever JSON the text is, else a string."""
+    if not text.strip() or "string" in types:
+        return convert(text, types)
+    converted = convert(text, types)
+    return json_value(text.strip()) or converted if converted.startswith('"') else converted
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """How tagged values get their types: `types` of a schema and a key, and `convert` of text and types."""
+
+    types: Callable[[JsonSchema | None, str], frozenset[str]] = parameter_types
+    convert: Callable[[str, frozenset[str]], str] = convert
+
+
+BY_SCHEMA = Typing()
 
 
 def _number(word: str) -> str | None:

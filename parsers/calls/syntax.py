@@ -24,7 +24,9 @@ class CallSyntax(ABC):
     `thinking_enders`: the openers that are looked for inside reasoning (None: every one of them, or
     where there are groups the openers of these).
     `answer_starts`: what calls may also begin with where the answer does, without a marker.
+    `answer_restarts`: text behind which that counts again.
     `line_starts`: and at the start of a line, behind blanks.
+    `calls_in_reply`: how many there may be; behind the one, what looks like a call is text.
     `closers`, `stops`: where the rest of a broken call ends: behind a closer, before a stop (the
     contract's "Where calls end badly"). `stray_closer`: what one is in content where no call is open.
     """
@@ -35,7 +37,9 @@ class CallSyntax(ABC):
     group_text: Literal["content", "refused"] = "content"
     thinking_enders: tuple[str, ...] | None = None
     answer_starts: tuple[str, ...] = ()
+    answer_restarts: tuple[str, ...] = ()
     line_starts: tuple[str, ...] = ()
+    calls_in_reply: Literal["many", "one"] = "many"
     closers: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
     stray_closer: Literal["text", "dropped"] = "text"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from streamsieve.parsers.arguments.json_text import JSON_SPECIAL
 from streamsieve.parsers.arguments.object_writer import HeldValue, ObjectWriter, RawValue, Trim
-from streamsieve.parsers.arguments.schema_types import is_plain_string, parameter_types, write_json
+from streamsieve.parsers.arguments.schema_types import BY_SCHEMA, Typing, is_plain_string, write_json
 from streamsieve.parsers.call_writer import NAME, CallState, CallWriter
+from streamsieve.parsers.calls.labels import BARE, Label
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
@@ -23,41 +25,74 @@ _KEY_BEFORE_TAG = re.compile(r"[^<]*")
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """The tags of one parameter: `open KEY key_close [space value_open] VALUE value_close`."""
+    """The tags of one parameter: `open KEY key_close [space value_open] VALUE value_close`.
+
+    `variants` are other spellings of `open`. `verbatim`: marks that may stand round the whole value, and
+    between which nothing but the second of them before `value_close` ends it.
+    """
 
     open: str
     key_close: str
     value_close: str
     value_open: str = ""
+    variants: tuple[str, ...] = ()
+    label: Label = BARE
+    verbatim: tuple[str, str] | None = None
 
-    def read_key(self, reader: Reader) -> Reading[str]:
-        """Take the key behind `open`, and what stands before the value."""
-        key = yield from reader.run(_KEY_BEFORE_BRACKET if self.key_close == ">" else _KEY_BEFORE_TAG)
+    @property
+    def opens(self) -> tuple[str, ...]:
+        """Every spelling of its opener."""
+        return (self.open, *self.variants)
+
+    def read_head(
+        self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing
+    ) -> Reading[tuple[str, frozenset[str]]]:
+        """Take what stands between `opener` and the value: the key and the types that the value may have."""
+        key = yield from self._read_key(reader, opener)
+        yield from self._open_value(reader)
+        return key, typing.types(schema, key)
+
+    def _read_key(self, reader: Reader, opener: str) -> Reading[str]:
+        bare = _KEY_BEFORE_BRACKET if self.key_close == ">" else _KEY_BEFORE_TAG
+        key = yield from self.label.read(reader, opener, None, bare)
         yield from reader.take(self.key_close)
+        return key if self.label.quotes else key.strip()
+
+    def _open_value(self, reader: Reader) -> Reading[None]:
         if self.value_open:
             yield from reader.space()
             yield from reader.take(self.value_open)
-        return key.strip()
 
     def write(self, key: str, value: str, space: str) -> str:
         """The parameter as the format writes it, `space` between its parts."""
         between = space if self.value_open else ""
-        return f"{self.open}{key}{self.key_close}{between}{self.value_open}{value}{self.value_close}"
+        head = f"{self.label.write(self.open, key)}{self.key_close}"
+        return f"{head}{between}{self.value_open}{value}{self.value_close}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaggedCalls(CallSyntax):
-    """`OPENER name [name_close] { parameter } CLOSER`; the closer is the first of `closers`.
+    """`OPENER [prefix] name [name_close] [body] { parameter } [body] CLOSER`; the closer is the first of `closers`.
 
     A value ends at its closing tag only where another tag of the call, or the end, follows that
     (contract, "How arguments are read"); `ends_unclosed_value` are tags that end one without.
     `ends_unclosed_call`: what may come instead of the call's closer.
+    `prefix`: what stands between the opener and the name, white space between its parts framing.
+    `body`: tags that may stand round all parameters, either of them empty where there is none.
+    `real_at`: whether the end of the name makes a call real, or only a parameter or the end behind it.
+    `repeated_key`: what a key that came before is, written again or a call gone wrong.
     `trim`: what white space round a value is markup. `line_break`: one that belongs to the tags on
     either side of a value where it stands. `space`: what the format writes between parts.
     """
 
     parameter: Parameter
+    prefix: tuple[str, ...] = ()
+    label: Label = BARE
     name_close: str = ""
+    body: tuple[str, str] = ("", "")
+    real_at: Literal["name", "parameter"] = "parameter"
+    repeated_key: Literal["written", "refused"] = "written"
+    typing: Typing = BY_SCHEMA
     trim: Trim = "none"
     ends_unclosed_value: tuple[str, ...] = ()
     ends_unclosed_call: tuple[str, ...] = ()
@@ -66,68 +101,103 @@ class TaggedCalls(CallSyntax):
 
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read one call, its opener taken."""
-        reader = calls.reader
-        yield from reader.space()
-        name = yield from reader.run(NAME)
-        yield from reader.take(self.name_close)
+        name = yield from self._name(calls.reader, opener)
         tags = _tags(self, calls.ends, calls.boundaries)
-        tag = yield from self._next(calls, tags)
-        calls.start(name)
+        if self.real_at == "name":
+            calls.start(name)
+        yield from calls.reader.space()
+        yield from calls.reader.takes(tags.body_open)
+        tag = yield from self._next(calls, tags.between)
+        if self.real_at == "parameter":
+            calls.start(name)
         arguments = ObjectWriter(calls.arguments)
-        while tag == self.parameter.open:
+        space = yield from self._parameters(calls, arguments, tags, tag, calls.request.tools.get(name))
+        arguments.close()
+        calls.end()
+        if space:
+            calls.text(space)
+
+    def _name(self, reader: Reader, opener: str) -> Reading[str]:
+        """Take the name and what stands round it, through `name_close`."""
+        before = opener
+        for literal in self.prefix:
+            yield from reader.space()
+            yield from reader.take(literal)
+            before = literal
+        if not self.label.quotes:
+            yield from reader.space()
+        name = yield from self.label.read(reader, before, NAME, NAME)
+        if self.name_close.startswith("<"):
+            yield from reader.space()
+        yield from reader.take(self.name_close)
+        return name
+
+    def _parameters(
+        self, calls: CallWriter, arguments: ObjectWriter, tags: _Tags, tag: str, schema: JsonSchema | None
+    ) -> Reading[str]:
+        """Read the parameters, the first tag being seen, and the call's closer; returns the white space taken
+        behind that."""
+        reader = calls.reader
+        keys: set[str] = set()
+        while tag in self.parameter.opens:
             reader.position += len(tag)
-            space = yield from self._parameter(calls, arguments, tags, calls.request.tools.get(name))
-            if space is not None:
-                arguments.close()
-                calls.end()
-                calls.text(space)
-                return
-            tag = yield from self._next(calls, tags)
+            key, types = yield from self.parameter.read_head(reader, tag, schema, self.typing)
+            if key in keys and self.repeated_key == "refused":
+                raise Malformed
+            keys.add(key)
+            value = self._value(arguments, key, types)
+            closer, space = yield from self._read_value(reader, value, tags)
+            if closer in self.closers:
+                return space
+            tag = self.body[1] if closer else (yield from self._next(calls, tags.between))
+        if tag and tag == self.body[1]:
+            reader.position += len(tag) if (yield from reader.sees(tags.body_close)) else 0
+            tag = yield from self._next(calls, tags.after_body)
         if tag in self.closers:
             reader.position += len(tag)
         else:
             calls.unclosed()
-        arguments.close()
-        calls.end()
+        return ""
 
-    def _next(self, calls: CallWriter, tags: _Tags) -> Reading[str]:
-        """The tag that comes, unread; empty where the reply may end here."""
+    def _next(self, calls: CallWriter, tags: Markers) -> Reading[str]:
+        """Which of `tags` comes, unread; empty where the reply may end here."""
         reader, real = calls.reader, calls.state is CallState.REAL
         yield from reader.space()
-        tag = yield from reader.sees(tags.between)
+        tag = yield from reader.sees(tags)
         if tag is not None and (real or tag not in calls.ends):
             return tag
-        if not reader.is_over and not reader.ends_within(tags.between):
+        if not reader.is_over and not reader.ends_within(tags):
             raise Malformed
         if reader.cut or not real:
             raise EndOfText
         return ""
 
-    def _parameter(
-        self, calls: CallWriter, arguments: ObjectWriter, tags: _Tags, schema: JsonSchema | None
-    ) -> Reading[str | None]:
-        """Read one parameter, its opener taken. Where the call's closer ends it, that is taken too, and the
-        white space behind it returned."""
-        reader = calls.reader
-        key = yield from self.parameter.read_key(reader)
-        types = parameter_types(schema, key)
-        value: RawValue = HeldValue(arguments, key, types, self.trim)
+    def _value(self, arguments: ObjectWriter, key: str, types: frozenset[str]) -> RawValue:
         if is_plain_string(types):
-            value = arguments.open_string(key, self.trim)
+            return arguments.open_string(key, self.trim)
+        return HeldValue(arguments, key, types, self.trim, self.typing.convert)
+
+    def _read_value(self, reader: Reader, value: RawValue, tags: _Tags) -> Reading[tuple[str, str]]:
+        """Read one value. Where the closer of the call or of its body ends it, that is taken too, and returned
+        with the white space behind it."""
         plain = Plain(tags.plain, value.json) if value.json else None
-        yield from reader.takes(Markers((self.line_break,)))
         try:
+            if (yield from reader.takes(tags.verbatim)):
+                if (yield from reader.find(tags.verbatim_end, value.text)) is None:
+                    raise EndOfText
+                value.close()
+                return "", ""
+            yield from reader.takes(tags.line_break)
             while found := (yield from reader.find(tags.in_value, value.text, plain)):
                 tag = found.removeprefix(self.line_break)
                 if tag in self.ends_unclosed_value:
                     reader.position -= len(tag)
                     value.close()
-                    return None
+                    return "", ""
                 space = yield from reader.space()
-                following = tags.after_call if tag in self.closers else tags.between
-                if (yield from reader.sees(following)) is not None or reader.is_over:
+                if (yield from reader.sees(tags.after[tag])) is not None or reader.is_over:
                     value.close()
-                    return space if tag in self.closers else None
+                    return ("", "") if tag == self.parameter.value_close else (tag, space)
                 value.text(found + space)
             raise EndOfText
         except EndOfText:
@@ -141,32 +211,57 @@ class TaggedCalls(CallSyntax):
         return self.space.join(f"{before}{self._write(call, request)}{after}" for call in calls)
 
     def _write(self, call: ToolCall, request: Request) -> str:
-        parts = [f"{self.openers[0]}{call.name}{self.name_close}"]
+        opener = self.prefix[-1] if self.prefix else self.openers[0]
+        before = "".join((self.openers[0], *self.prefix[:-1])) if self.prefix else ""
+        parts = [f"{before}{self.label.write(opener, call.name)}{self.name_close}"]
         for key, value in json.loads(call.arguments).items():
             text = value if isinstance(value, str) else write_json(value)
             parts.append(self.parameter.write(key, f"{self.line_break}{text}{self.line_break}", self.space))
-        return self.space.join([*parts, self.closers[0]])
+        closers = (self.body[1], self.closers[0]) if self.body[1] and not self.body[0] else self.closers[:1]
+        return self.space.join([*parts, *closers])
 
 
 @dataclass(frozen=True, eq=False)
 class _Tags:
-    """What is looked for where, in one syntax with one set of end-of-turn tokens."""
+    """What is looked for where, in one syntax with one set of end-of-turn tokens.
+
+    `after`: what has to follow a tag that may end a value, for each such tag.
+    """
 
     between: Markers
+    after_body: Markers
+    body_open: Markers
+    body_close: Markers
     in_value: Markers
+    after: Mapping[str, Markers]
+    line_break: Markers
+    verbatim: Markers
+    verbatim_end: Markers
     plain: Search
-    after_call: Markers
 
 
 @lru_cache(maxsize=256)
 def _tags(syntax: TaggedCalls, ends: tuple[str, ...], boundaries: Markers) -> _Tags:
-    between = (syntax.parameter.open, *syntax.closers, *syntax.ends_unclosed_call, *ends)
-    ends_value = (syntax.parameter.value_close, *syntax.closers, *syntax.ends_unclosed_value)
+    parameter = syntax.parameter
+    body_open, body_close = syntax.body
+    after_body = (*syntax.closers, *syntax.ends_unclosed_call, *ends)
+    between = Markers((*parameter.opens, body_close, *after_body))
+    after_call = boundaries.literals - set(syntax.closers)
+    after = {body_close: Markers((*syntax.closers, *after_call))} if body_close else {}
+    after |= dict.fromkeys(syntax.closers, Markers(after_call)) | {parameter.value_close: between}
+    ends_value = (*after, *syntax.ends_unclosed_value)
     in_value = Markers((*ends_value, *(syntax.line_break + tag for tag in ends_value)))
     first = "".join({re.escape(marker[0]) for marker in in_value.literals})
+    verbatim, verbatim_end = parameter.verbatim or ("", "")
     return _Tags(
-        between=Markers(between),
+        between=between,
+        after_body=Markers(after_body),
+        body_open=Markers((body_open,)),
+        body_close=Markers((body_close,)),
         in_value=in_value,
-        plain=re.compile(f"[{first}{JSON_SPECIAL}]").search,
-        after_call=Markers(boundaries.literals - set(syntax.closers)),
+        after=after,
+        line_break=Markers((syntax.line_break,)),
+        verbatim=Markers((verbatim,)),
+        verbatim_end=Markers((verbatim_end and verbatim_end + parameter.value_close,)),
+        plain=re.compile(f"[{first}{JSON_SPECIAL}]" + (r"|\s\Z" if syntax.trim == "space" else "")).search,
     )

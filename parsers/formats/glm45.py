@@ -4,6 +4,12 @@ from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 
+KEY_VALUE_CALLS = TaggedCalls(
+    openers=("<tool_call>",),
+    closers=("</tool_call>",),
+    parameter=Parameter(open="<arg_key>", key_close="</arg_key>", value_open="<arg_value>", value_close="</arg_value>"),
+)
+
 GLM45 = Format(
     name="glm45",
     tool_names=("glm45", "glm47"),
@@ -16,13 +22,7 @@ GLM45 = Format(
         switch=Switch(keys=("enable_thinking", "thinking")),
         turn_heads=("<|assistant|>",),
     ),
-    calls=TaggedCalls(
-        openers=("<tool_call>",),
-        closers=("</tool_call>",),
-        parameter=Parameter(
-            open="<arg_key>", key_close="</arg_key>", value_open="<arg_value>", value_close="</arg_value>"
-        ),
-    ),
+    calls=KEY_VALUE_CALLS,
     ends=("<|user|>", "<|observation|>", "<|endoftext|>"),
 )
 

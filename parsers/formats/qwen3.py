@@ -17,17 +17,19 @@ FUNCTION_XML = TaggedCalls(
     ends_unclosed_call=("<function=", "<tool_call>", "</tool_call>"),
 )
 
+QWEN3_THINKING = ReasoningSpan(
+    pairs=(("<think>", "</think>"),),
+    ends_at_call=True,
+    stray_closer="dropped",
+    switch=Switch(keys=("enable_thinking",)),
+    turn_heads=("<|im_start|>",),
+)
+
 QWEN3 = Format(
     name="qwen3",
     tool_names=("qwen3_coder", "qwen3_xml"),
     reasoning_names=("qwen3",),
-    reasoning=ReasoningSpan(
-        pairs=(("<think>", "</think>"),),
-        ends_at_call=True,
-        stray_closer="dropped",
-        switch=Switch(keys=("enable_thinking",)),
-        turn_heads=("<|im_start|>",),
-    ),
+    reasoning=QWEN3_THINKING,
     calls=FUNCTION_XML,
     ends=("<|im_end|>", "<|endoftext|>"),
 )

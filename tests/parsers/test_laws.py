@@ -233,7 +233,7 @@ def test_plain_messages_can_be_said(format: Format, data: st.DataObject) -> None
     assert format.render(message, REQUEST)[:0] == ""
 
 
-PROSE = "the quick brown fox jumps over the lazy dog; " * 20 + "the end."
+PROSE = "the quick brown ox jumps over the lazy dog; " * 20 + "the end."
 
 
 def speaks(format: Format) -> bool:

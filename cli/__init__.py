@@ -1,0 +1,1 @@
+"""The command `streamsieve`: one module a command."""

@@ -1,0 +1,26 @@
+"""The options by which `serve` and `parse` choose how replies are read; vLLM's spellings count too."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What `add_subparsers` returns."""
+
+
+def add_parser_options(command: argparse.ArgumentParser) -> None:
+    """Add `--reasoning-parser`, `--tool-parser`, `--prompt-tail` and `--deliver`."""
+    command.add_argument(
+        "--reasoning-parser", metavar="NAME", help="who reads the reasoning (streamsieve list has the names)"
+    )
+    command.add_argument("--tool-parser", "--tool-call-parser", metavar="NAME", help="who reads the tool calls")
+    command.add_argument(
+        "--prompt-tail", metavar="TEXT", help="what the rendered prompt ends in, where the format's own rule is wrong"
+    )
+    command.add_argument(
+        "--deliver",
+        choices=("stream", "complete"),
+        default="stream",
+        help="complete: hold each tool call until it is complete (default: stream)",
+    )

@@ -1,0 +1,153 @@
+"""`streamsieve serve`: recorded replies, or another server, with the middleware on top."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING
+
+from streamsieve.cli.parser_options import Commands, add_parser_options
+from streamsieve.parsers import registry
+from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.wire.settings import Settings
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+API_KEY = "STREAMSIEVE_API_KEY"
+UPSTREAM_API_KEY = "STREAMSIEVE_UPSTREAM_API_KEY"
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "serve",
+        help="serve recorded replies, or put streamsieve in front of an OpenAI-compatible server",
+        description="Without --upstream the server plays recorded raw replies (models: GET /v1/models).",
+    )
+    command.set_defaults(run=run)
+    command.add_argument("--upstream", metavar="URL", help="the OpenAI-compatible server to stand in front of")
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    command.add_argument("--port", type=_port, default=8000, help="0 takes a free one (default: %(default)s)")
+    add_parser_options(command)
+    command.add_argument(
+        "--enable-auto-tool-choice", action="store_true", help="accepted as vLLM has it; needs a tool parser"
+    )
+    command.add_argument(
+        "--stage", metavar="NAME", action="append", default=[], help="run this stage after the parser; repeatable"
+    )
+    command.add_argument(
+        "--reasoning-field",
+        choices=("reasoning", "reasoning_content", "both"),
+        default="reasoning",
+        help="the field that carries the reasoning (default: %(default)s)",
+    )
+    command.add_argument("--api-key", metavar="KEY", help=f"clients must send it (default: {API_KEY}, where set)")
+    command.add_argument(
+        "--upstream-api-key",
+        metavar="KEY",
+        help=f"sent upstream instead of the client's (default: {UPSTREAM_API_KEY}, where set)",
+    )
+    command.add_argument("--chunk", type=_count, default=4, help="recorded replies: characters in a delta")
+    command.add_argument("--delay", type=_seconds, default=0.0, help="recorded replies: seconds before each delta")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    import uvicorn
+
+    from streamsieve.backends.application import application
+
+    settings = _settings(options)
+    app = application(_backend(options), settings, api_key=_key("api_key", options.api_key, API_KEY))
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        # The upstream's own are passed on.
+        server_header=False,
+        date_header=options.upstream is None,
+        timeout_graceful_shutdown=5,
+    )
+    listener = _listener(options.host, options.port)
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    print(f"streamsieve: {_source(options)} on http://{shown}:{port}/v1, {_reading(settings)}", file=sys.stderr)
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        return 0  # the usual way to end it
+    return 0
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """Listening before it is announced, so that who connects at once is served when the server has started."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family)
+    except OSError as error:
+        raise ConfigurationError(f"host, port: cannot listen on {host} port {port}: {error.strerror}") from error
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    if options.enable_auto_tool_choice and options.tool_parser in (None, "none"):
+        names = ", ".join(entry["name"] for entry in registry.listing()["tool"])
+        raise ConfigurationError(f"--enable-auto-tool-choice: --tool-parser is missing. Choices: {names}")
+    return Settings(
+        reasoning_parser=options.reasoning_parser,
+        tool_parser=options.tool_parser,
+        stages=options.stage,
+        reasoning_field=options.reasoning_field,
+        deliver=options.deliver,
+        prompt_tail=options.prompt_tail,
+    )
+
+
+def _backend(options: argparse.Namespace) -> ASGIApp:
+    if options.upstream is None:
+        from streamsieve.backends.replay import replay
+
+        return replay(chunk=options.chunk, delay=options.delay)
+    from streamsieve.backends.upstream import Upstream
+
+    return Upstream(options.upstream, api_key=_key("upstream_api_key", options.upstream_api_key, UPSTREAM_API_KEY))
+
+
+def _key(option: str, given: str | None, variable: str) -> str | None:
+    key = os.environ.get(variable) or None if given is None else given
+    if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
+        raise ConfigurationError(f"{option}: must be printable ASCII without spaces, and not empty")
+    return key
+
+
+def _source(options: argparse.Namespace) -> str:
+    return "recorded replies" if options.upstream is None else f"in front of {options.upstream}"
+
+
+def _reading(settings: Settings) -> str:
+    if settings.format is None:
+        return "no parser chosen: text stays as the backend writes it"
+    return f"reading {settings.format.name}"
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} must be from 0 to 65535")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 60:
+        raise argparse.ArgumentTypeError(f"{text!r} must be seconds from 0 to 60")
+    return seconds

@@ -1,0 +1,106 @@
+"""DeepSeek V3.2, V4 and V4.1: DSML calls, tags marked with a token that nobody types."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json
+from streamsieve.parsers.calls.labels import QUOTED
+from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.formats.deepseek_v3 import ENDS
+from streamsieve.parsers.reasoning import ReasoningSpan, Switch
+from streamsieve.parsers.request import JsonSchema
+from streamsieve.parsers.scanner import Malformed, Markers, Reader, Reading
+
+_KEY = re.compile(r'[^"]*')
+_STRING = Markers(("string=",))
+_WORDS = Markers(('"true"', '"false"'))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DsmlParameter(Parameter):
+    """`OPEN name="KEY" [string="true" or "false"]>`: the attribute types what the schema does not."""
+
+    def read_head(
+        self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing
+    ) -> Reading[tuple[str, frozenset[str]]]:
+        """Take the attributes; without a type of its own a value is text, or JSON where it is said to be no string."""
+        yield from reader.space()
+        yield from reader.take('name="')
+        key = yield from reader.run(_KEY)
+        yield from reader.take('"')
+        space = yield from reader.space()
+        word = None
+        if space and (yield from reader.takes(_STRING)):
+            word = yield from reader.takes(_WORDS)
+            if word is None:
+                raise Malformed
+            yield from reader.space()
+        yield from reader.take(">")
+        types = typing.types(schema, key)
+        return key, types if types or word == '"true"' else JSON
+
+    def write(self, key: str, value: str, space: str) -> str:
+        """The parameter with the attribute that says nothing against its schema."""
+        return f'{self.open}name="{key}" string="true">{value}{self.value_close}'
+
+
+def _dsml(space: str, *groups: str) -> TaggedCalls:
+    """The calls of one dialect: `space` follows the mark in each tag; groups are closed as the first is."""
+    mark, end = f"<｜DSML｜{space}", f"</｜DSML｜{space}"
+    closer = f"{end}{groups[0]}>"
+    parameter = f"{mark}parameter"
+    return TaggedCalls(
+        groups=tuple((f"{mark}{group}>", closer) for group in groups),
+        bare_calls="calls",
+        thinking_enders=tuple(f"{mark}{group}>" for group in groups),
+        openers=(f"{mark}invoke name=",),
+        closers=(f"{end}invoke>",),
+        label=QUOTED,
+        name_close=">",
+        parameter=DsmlParameter(
+            open=f"{parameter} ",
+            variants=(f"{parameter}\n", f"{parameter}\t"),
+            key_close=">",
+            value_close=f"{end}parameter>",
+        ),
+        typing=Typing(convert=convert_or_json),
+        ends_unclosed_value=(f"{parameter} name=",),
+        ends_unclosed_call=(f"{mark}invoke name=", closer, *(f"{mark}{group}>" for group in groups)),
+    )
+
+
+_THINKING = ReasoningSpan(
+    pairs=(("<think>", "</think>"),),
+    leading="closer",
+    ends_at_call=True,
+    switch=Switch(keys=("thinking", "enable_thinking"), level=("reasoning_effort", "none")),
+    switched_off="marked",
+    turn_heads=("<｜Assistant｜>",),
+)
+
+DEEPSEEK_V32 = Format(
+    name="deepseek_v32", tool_names=("deepseek_v32", "deepseekv32"), calls=_dsml("", "function_calls"), ends=ENDS
+)
+
+DEEPSEEK_V4 = Format(
+    name="deepseek_v4",
+    tool_names=("deepseek_v4",),
+    reasoning_names=("deepseek_v4",),
+    reasoning=_THINKING,
+    calls=_dsml("", "tool_calls", "toolcalls", "tool"),
+    ends=ENDS,
+)
+
+DEEPSEEK_V41 = Format(
+    name="deepseek_v41",
+    tool_names=("deepseek_v41",),
+    reasoning_names=("deepseek_v41",),
+    reasoning=_THINKING,
+    calls=_dsml(" ", "calls"),
+    ends=ENDS,
+)
+
+FORMATS = (DEEPSEEK_V32, DEEPSEEK_V4, DEEPSEEK_V41)

@@ -1,0 +1,54 @@
+"""Salesforce xLAM 2: a JSON list of calls, at the start of the reply or in any of four wrappers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.json_object import CallObject, JsonListCalls
+from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.scanner import Reading
+
+_BARE = JsonListCalls(empty="refused", element=CallObject(without_arguments="refused"))
+_FENCE = "```"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrappedListCalls(CallSyntax):
+    """A list of calls in one of several wrappers, or in none where the answer starts.
+
+    `wrappers`: opener and closer, which is empty where the list's bracket ends it.
+    """
+
+    wrappers: tuple[tuple[str, str], ...]
+
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Read the list and the closer of its wrapper."""
+        yield from _BARE.read(calls, opener)
+        yield from calls.optional_closer(tuple(closer for one, closer in self.wrappers if one == opener and closer))
+
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """The list in the wrapper that may stand behind text."""
+        opener, closer = self.wrappers[0]
+        return f"{opener}\n{_BARE.write(calls, request)}\n{closer}"
+
+
+_WRAPPERS = (("<tool_call>", "</tool_call>"), (f"{_FENCE}json", _FENCE), (_FENCE, _FENCE), ("[TOOL_CALLS]", ""))
+
+XLAM = Format(
+    name="xlam",
+    tool_names=("xlam",),
+    calls=WrappedListCalls(
+        wrappers=_WRAPPERS,
+        openers=tuple(opener for opener, _ in _WRAPPERS),
+        closers=("</tool_call>",),
+        answer_starts=("[",),
+        answer_restarts=("</think>",),
+        thinking_enders=(),
+    ),
+    ends=("<|eot_id|>", "<|im_end|>"),
+)
+
+FORMATS = (XLAM,)

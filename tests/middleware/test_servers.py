@@ -1,0 +1,153 @@
+"""Real servers on loopback, real frameworks inside, the real `openai` client outside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+
+import hypercorn.asyncio
+import hypercorn.trio
+import openai
+import pytest
+import trio
+from fastapi import FastAPI
+from hypercorn.config import Config
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from streamsieve.backends.loopback import loopback
+from streamsieve.middleware import SieveMiddleware
+
+PATH = "/v1/chat/completions"
+CHUNK = 5
+
+
+@contextmanager
+def hypercorn_loopback(app: ASGIApp, worker: str) -> Iterator[str]:
+    """`loopback`, with hypercorn on asyncio or on trio."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = Config()
+    config.bind = [f"fd://{os.dup(listener.fileno())}"]  # hypercorn closes what it is given
+    config.errorlog = None
+    config.graceful_timeout = 1
+    stop = threading.Event()
+
+    async def on_asyncio() -> None:
+        await hypercorn.asyncio.serve(app, config, shutdown_trigger=lambda: asyncio.to_thread(stop.wait))
+
+    async def on_trio() -> None:
+        await hypercorn.trio.serve(app, config, shutdown_trigger=lambda: trio.to_thread.run_sync(stop.wait))
+
+    def serve() -> None:
+        asyncio.run(on_asyncio()) if worker == "asyncio" else trio.run(on_trio)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    host, port = listener.getsockname()
+    try:
+        yield f"http://{host}:{port}"  # the socket listens already: a client waits in its backlog
+    finally:
+        stop.set()
+        thread.join(10)
+        listener.close()
+
+
+SERVERS: dict[str, Callable[[ASGIApp], object]] = {
+    "uvicorn": loopback,
+    "hypercorn-asyncio": lambda app: hypercorn_loopback(app, "asyncio"),
+    "hypercorn-trio": lambda app: hypercorn_loopback(app, "trio"),
+}
+
+
+@pytest.fixture
+def endpoint(raw, chunk, completion) -> Callable[[Request], object]:
+    """Answers with the raw reply, in a few characters a delta."""
+
+    async def deltas() -> AsyncIterator[bytes]:
+        for start in range(0, len(raw), CHUNK):
+            yield chunk(raw[start : start + CHUNK])
+        yield chunk(finish="stop") + chunk(choices=[], usage={"completion_tokens": 9})
+        yield b"data: [DONE]\n\n"
+
+    async def answer(request: Request) -> Response:
+        if (await request.json())["stream"]:
+            return StreamingResponse(deltas(), media_type="text/event-stream")
+        return JSONResponse(json.loads(completion(raw)))
+
+    return answer
+
+
+def in_starlette(endpoint, **options):
+    return Starlette(
+        routes=[Route(PATH, endpoint, methods=["POST"])], middleware=[Middleware(SieveMiddleware, **options)]
+    )
+
+
+def in_fastapi(endpoint, **options):
+    async def answer(request: Request) -> Response:
+        return await endpoint(request)
+
+    async def pass_on(request, call_next):
+        return await call_next(request)
+
+    app = FastAPI()
+    app.post(PATH)(answer)
+    app.add_middleware(SieveMiddleware, **options)
+    app.add_middleware(GZipMiddleware, minimum_size=10)
+    app.middleware("http")(pass_on)
+    return app
+
+
+def in_a_mount(endpoint, **options):
+    inner = Starlette(routes=[Route("/chat/completions", endpoint, methods=["POST"])])
+    return Starlette(routes=[Mount("/v1", app=SieveMiddleware(inner, **options))])
+
+
+def outside_a_mount(endpoint, **options):
+    inner = Starlette(routes=[Route("/chat/completions", endpoint, methods=["POST"])])
+    return SieveMiddleware(Starlette(routes=[Mount("/v1", app=inner)]), **options)
+
+
+EXPECTED = ("The tide — I look.", "One moment. 😀", [("get_tide", {"port": "Bodø", "days": 2})], "tool_calls")
+
+
+def trays(completion: openai.types.chat.ChatCompletion):
+    (choice,) = completion.choices
+    calls = [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls or ()]
+    return choice.message.reasoning, choice.message.content, calls, choice.finish_reason
+
+
+@pytest.mark.parametrize("build", [in_starlette, in_fastapi, in_a_mount, outside_a_mount])
+@pytest.mark.parametrize("server", SERVERS)
+def test_the_client_finds_the_same_trays_streamed_and_not(build, server, endpoint, parsers, chat):
+    request = json.loads(chat())
+    del request["stream"]
+    with (
+        SERVERS[server](build(endpoint, **parsers)) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
+    ):
+        assert trays(client.chat.completions.create(**request, stream=False)) == EXPECTED
+        with client.chat.completions.stream(**request) as stream:
+            final = stream.get_final_completion()
+        assert trays(final) == EXPECTED
+        assert final.usage.completion_tokens == 9
+
+
+async def test_the_asynchronous_client_does_too(endpoint, parsers, chat):
+    request = json.loads(chat())
+    del request["stream"]
+    with loopback(in_starlette(endpoint, **parsers)) as url:
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client:
+            assert trays(await client.chat.completions.create(**request, stream=False)) == EXPECTED
+            async with client.chat.completions.stream(**request) as stream:
+                assert trays(await stream.get_final_completion()) == EXPECTED

@@ -1,0 +1,190 @@
+"""A streamed chat completion: the upstream's server-sent events in, the client's out."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import Literal, TypeGuard
+
+from streamsieve.parsers.events import Content
+from streamsieve.parsers.request import Request
+from streamsieve.wire import json_text, sse
+from streamsieve.wire.choice import PARSING, Choice, State
+from streamsieve.wire.delta import reasoning_names
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.parser import open_parser
+from streamsieve.wire.settings import Settings
+from streamsieve.wire.template import Templates
+
+_OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
+_WITHOUT_NEWS = _OF_EVERY_CHUNK | {"choices"}
+_LESSONS = 4
+_HITS_FOR_A_LESSON = 4
+
+
+class ChatStream:
+    """One response. An event that needs no change goes on byte for byte.
+
+    Where an upstream chunk becomes several, what it carries beside its choices (usage, unknown fields)
+    goes with the last of them, and the event's other lines (`id`, …) with each; an event that is held
+    loses them.
+
+    Text that is held is given out before the upstream's `[DONE]`, before an error event and at the end
+    of a stream that lacks both. A choice that had no finish reason by then gets none from us, so that
+    the client sees that the reply broke off.
+    """
+
+    mode: Literal["stream"] = "stream"
+
+    def __init__(self, settings: Settings, request: Request) -> None:
+        self._settings = settings
+        self._request = request
+        self._names = reasoning_names(settings.reasoning_field, request.include_reasoning)
+        self._parses = settings.parses
+        self._decoder = sse.Decoder(settings.max_body)
+        self._choices: dict[int, Choice] = {}
+        self._templates = Templates()  # of choices that are parsing
+        self._last_chunk: JsonObject = {}
+        self._done = False
+
+    async def feed(self, data: bytes) -> bytes:
+        """What the client gets for the next bytes of the body: whole events, or nothing."""
+        if self._decoder.between_events:
+            alike = await self._alike(data)
+            if alike is not None:
+                return alike
+        return b"".join([await self._event(event) for event in self._decoder.feed(data)])
+
+    async def close(self) -> bytes:
+        """The body has ended. What it ended in, if it is no whole event, comes last and unchanged."""
+        rest = self._decoder.close()
+        out = b""
+        if rest is not None and _is_whole(rest):
+            out, rest = await self._event(rest._replace(raw=_terminated(rest.raw))), None
+        return out + await self._end() + (rest.raw if rest else b"")
+
+    async def aclose(self) -> None:
+        """Free the parsers; nothing is emitted."""
+        async with AsyncExitStack() as stack:  # all of them, whatever one of them raises
+            for choice in self._choices.values():
+                stack.push_async_callback(choice.parser.aclose)
+
+    async def _alike(self, raw: bytes) -> bytes | None:
+        """What an event becomes that differs from an earlier one only in its text; None for any other."""
+        for index, template in self._templates.by_index.items():
+            text = template.text(raw)
+            if not text:
+                continue
+            self._templates.hits += 1
+            choice = self._choices[index]
+            events = await choice.parser.feed(text)
+            if len(events) == 1:  # joining one would take a third of the time that we have
+                event = events[0]
+                if isinstance(event, Content) and event.text == text:
+                    return raw
+                delta = choice.delta(event)
+                return template.fill(delta) if delta else b""
+            return b"".join([template.fill(delta) for event in events if (delta := choice.delta(event))])
+        return None
+
+    async def _event(self, event: sse.Event) -> bytes:
+        raw, data, fields = event
+        if data is None:
+            return raw
+        if data == sse.DONE:
+            return await self._end_with(raw)
+        alike = None if fields else await self._alike(raw)
+        if alike is not None:
+            return alike
+        if not self._parses and b'"reasoning' not in data:
+            return raw  # there is nothing to rename in it
+        try:
+            chunk = json_text.decode(data)
+        except json_text.NotJsonError:
+            return raw
+        if not isinstance(chunk, dict):
+            return raw
+        choices = chunk.get("choices")
+        if not choices and chunk.get("error"):
+            return await self._end() + raw
+        if not isinstance(choices, list) or not choices or not all(map(_is_chat_choice, choices)):
+            return raw
+        return await self._chunk(chunk, choices, event)
+
+    async def _chunk(self, chunk: JsonObject, given: list[JsonObject], event: sse.Event) -> bytes:
+        self._last_chunk = chunk
+        keep = any(map(chunk.get, chunk.keys() - _WITHOUT_NEWS))
+        out: list[JsonObject] = []
+        for place, one in enumerate(given, 1):
+            choice = self._choice(one)
+            read = await choice.read(one, keep and not out and place == len(given))
+            if read:
+                out += self._openings(choice.index) + read if choice.index else read
+            if choice.state is not PARSING:
+                self._templates.forget(choice.index)
+        if len(given) == 1 and not keep and not event.fields and choice.is_plain(one) and self._templates.may_learn():
+            self._templates.learn(choice.index, event.raw, chunk)
+        if out == given:
+            return event.raw
+        return b"".join(
+            [sse.encode(_encoded(chunk if one is out[-1] else _bare(chunk), one), event.fields) for one in out]
+        )
+
+    async def _end_with(self, done: bytes) -> bytes:
+        """`[DONE]`, after what the parsers hold; once."""
+        if self._done:
+            return b""
+        self._done = True
+        return await self._end() + done
+
+    async def _end(self) -> bytes:
+        """What the parsers hold."""
+        out = [held for choice in self._choices.values() for held in await choice.end()]
+        self._templates = Templates()
+        return b"".join(sse.encode(_encoded(_bare(self._last_chunk), choice)) for choice in out)
+
+    def _choice(self, given: JsonObject) -> Choice:
+        index = given.get("index", 0)
+        assert isinstance(index, int)
+        if index not in self._choices:
+            state = PARSING if self._parses else State.PASSING
+            parser = open_parser(self._settings, self._request)
+            self._choices[index] = Choice(index, parser, state, self._request, self._names)
+        return self._choices[index]
+
+    def _openings(self, index: int) -> list[JsonObject]:
+        """The roles of earlier choices that are still held: the openai client wants choices to start in order."""
+        earlier = sorted(other for other in self._choices if other < index)
+        return [opening for other in earlier for opening in self._choices[other].open()]
+
+
+def _is_chat_choice(choice: object) -> TypeGuard[JsonObject]:
+    return (
+        isinstance(choice, dict)
+        and isinstance(choice.get("index", 0), int)
+        and "delta" in choice
+        and isinstance(choice["delta"], dict | None)
+    )
+
+
+def _bare(chunk: JsonObject) -> JsonObject:
+    """A chunk without what is said only once."""
+    return {name: value for name, value in chunk.items() if name in _OF_EVERY_CHUNK}
+
+
+def _encoded(chunk: JsonObject, choice: JsonObject) -> bytes:
+    return json_text.encode({**chunk, "choices": [choice]})
+
+
+def _is_whole(event: sse.Event) -> bool:
+    """Whether an event that lacks its blank line lacks nothing else."""
+    if event.data is None or event.data == sse.DONE:
+        return event.data is not None
+    try:
+        json_text.decode(event.data)
+    except json_text.NotJsonError:
+        return False
+    return True
+
+
+def _terminated(raw: bytes) -> bytes:
+    return raw + (b"\n" if raw.endswith((b"\n", b"\r")) else b"\n\n")

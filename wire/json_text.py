@@ -1,0 +1,88 @@
+"""JSON bytes ↔ values: orjson, and the standard library where orjson would refuse or lose something.
+
+Values are dicts, lists, strings, numbers, booleans and None. A number or word that Python cannot carry
+through unchanged (`1e400`, an integer of 25 digits, `NaN`) is kept as the text it was written in, and
+comes out as that text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import orjson
+
+JsonObject = dict[str, object]
+
+
+class NotJsonError(ValueError):
+    """The bytes are not JSON that we can read; what to do with them is the caller's to say."""
+
+
+_loads, _dumps = orjson.loads, orjson.dumps
+_INTEGERS = range(-(2**63), 2**64)
+"""What orjson reads as an integer; it makes a rounded float of any other."""
+_SHAPE = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x2D if byte == 0x2D else 0x20 for byte in range(256))
+_LONG, _LONG_NEGATIVE = b"0" * 20, b"-" + b"0" * 19
+"""How a number that may not be one of these looks when every digit is a 0."""
+
+
+def decode(data: bytes) -> object:
+    """The value of `data`; raises `NotJsonError`."""
+    shape = data.translate(_SHAPE)
+    if _LONG in shape or _LONG_NEGATIVE in shape:
+        return _decode_exactly(data)
+    try:
+        return _loads(data)
+    except orjson.JSONDecodeError:
+        return _decode_exactly(data)
+
+
+def encode(value: object) -> bytes:
+    """`value` as compact JSON, in UTF-8; keys stay in their order."""
+    try:
+        return _dumps(value)
+    except orjson.JSONEncodeError:
+        return _encode_exactly(value)
+
+
+def _verbatim(text: str) -> orjson.Fragment:
+    return orjson.Fragment(text.encode())
+
+
+def _integer(text: str) -> int | orjson.Fragment:
+    if len(text) > len(_LONG):
+        return _verbatim(text)
+    value = int(text)
+    return value if value in _INTEGERS else _verbatim(text)
+
+
+def _number(text: str) -> float | orjson.Fragment:
+    value = float(text)
+    return value if repr(value) == text else _verbatim(text)
+
+
+_decode_text: Callable[[str], object] = json.JSONDecoder(
+    parse_int=_integer, parse_float=_number, parse_constant=_verbatim
+).decode
+
+
+def _decode_exactly(data: bytes) -> object:
+    try:
+        return _decode_text(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise NotJsonError(str(error)) from None
+
+
+def _encode_exactly(value: object) -> bytes:
+    """What orjson refuses: a string that holds half a surrogate pair, which is written `\\ud83d`."""
+    match value:
+        case str():
+            return json.dumps(value).encode()
+        case dict():
+            members = (_encode_exactly(key) + b":" + _encode_exactly(member) for key, member in value.items())
+            return b"{" + b",".join(members) + b"}"
+        case list():
+            return b"[" + b",".join(map(_encode_exactly, value)) + b"]"
+        case _:
+            return orjson.dumps(value)

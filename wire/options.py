@@ -1,0 +1,32 @@
+"""The fields of `Settings` as keywords, for the shells that take them one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from streamsieve.parsers.chain import Stage
+from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.wire.settings import Deliver, ReasoningField, Settings
+
+
+class Options(TypedDict, total=False):
+    """One key for each field of `Settings`, which says what it means and what it is when left out."""
+
+    reasoning_parser: str | None
+    tool_parser: str | None
+    stages: Sequence[str | Stage]
+    reasoning_field: ReasoningField
+    deliver: Deliver
+    prompt_tail: str | None
+    paths: Sequence[str]
+    max_body: int
+
+
+def settings_from(settings: Settings | None, options: Options) -> Settings:
+    """`settings` where they are given, else settings with these options; both is a `ConfigurationError`."""
+    if settings is None:
+        return Settings(**options)
+    if options:
+        raise ConfigurationError(f"settings: give either settings or {', '.join(options)}, not both")
+    return settings

@@ -1,0 +1,85 @@
+"""What reads the text of one choice: the format's machine and the stages after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from streamsieve.parsers.chain import Chain, EventSource
+from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event
+from streamsieve.parsers.request import Request
+from streamsieve.wire.settings import Settings
+
+
+class Parser(Protocol):
+    """Text in, events out. `finish` is called once and nothing fed after it; `aclose` at any time."""
+
+    async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]: ...
+
+    async def finish(self, reason: str | None) -> list[Event]: ...
+
+    async def aclose(self) -> None: ...
+
+
+def open_parser(settings: Settings, request: Request, *, whole: bool = False) -> Parser:
+    """A parser for one choice of one reply. The caller closes it."""
+    machine: EventSource = _Verbatim()
+    if settings.format is not None:
+        machine = settings.format.machine(request, deliver=settings.deliver, whole=whole)
+    return _Staged(Chain(machine, settings.stage_functions)) if settings.stage_functions else _Direct(machine)
+
+
+class _Verbatim:
+    """The machine where no parser is set: all text is content."""
+
+    def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
+        return [Content(text)] if text else []
+
+    def finish(self, reason: str | None) -> list[Event]:
+        return []
+
+
+class _Direct:
+    """A machine without stages."""
+
+    def __init__(self, machine: EventSource) -> None:
+        self._feed = machine.feed
+        self._finish = machine.finish
+
+    async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
+        return self._feed(text, token_ids)
+
+    async def finish(self, reason: str | None) -> list[Event]:
+        return self._finish(reason)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class _Staged:
+    """A machine and its stages. A stage may leave calls out, so those that remain are counted anew:
+    clients want indices from 0 without gaps."""
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._places: dict[int, int] = {}
+        self.aclose = chain.aclose
+
+    async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
+        return self._counted(await self._chain.feed(text, token_ids))
+
+    async def finish(self, reason: str | None) -> list[Event]:
+        return self._counted(await self._chain.finish(reason))
+
+    def _counted(self, events: Iterable[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            if isinstance(event, CallStart):
+                self._places[event.index] = len(self._places)
+            if isinstance(event, CallStart | CallArguments | CallEnd):
+                if event.index not in self._places:
+                    continue
+                event = replace(event, index=self._places[event.index])
+            out.append(event)
+        return out

@@ -1,0 +1,140 @@
+"""What one installation of streamsieve does with the replies that pass it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar, get_args
+
+from streamsieve.parsers import registry
+from streamsieve.parsers.chain import Stage
+from streamsieve.parsers.errors import ConfigurationError, unknown_choice
+from streamsieve.parsers.format import Format
+
+T = TypeVar("T")
+ReasoningField = Literal["reasoning", "reasoning_content", "both"]
+Deliver = Literal["stream", "complete"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked when made: what cannot work raises `ConfigurationError` and names the option.
+
+    `tool_parser`, `reasoning_parser`: names from `streamsieve list`; None or "none" leaves that to the
+    upstream. `stages`: async generator functions or entry-point names, run after the parser in this
+    order. `reasoning_field`: where clients look for reasoning; "both" doubles it for those that read
+    both. `deliver`: "complete" holds each call back until it is complete (contract, rule 7).
+    `prompt_tail`: what the rendered prompt ends in, for every request; None leaves it to the format.
+    `paths`: a request path that ends in one of these is ours. `max_body`: bytes; a request or JSON
+    response body, or a single server-sent event, that is longer passes unparsed.
+    """
+
+    reasoning_parser: str | None = None
+    tool_parser: str | None = None
+    stages: Sequence[str | Stage] = ()
+    reasoning_field: ReasoningField = "reasoning"
+    deliver: Deliver = "stream"
+    prompt_tail: str | None = None
+    paths: Sequence[str] = ("/chat/completions",)
+    max_body: int = 64 * 1024 * 1024
+
+    format: Format | None = field(init=False, repr=False, compare=False)
+    """What the two parser names come to; None where neither is set."""
+    stage_functions: tuple[Stage, ...] = field(init=False, repr=False, compare=False)
+    """`stages`, each looked up."""
+
+    def __post_init__(self) -> None:
+        _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
+        _check_choice("deliver", self.deliver, get_args(Deliver))
+        for option in ("reasoning_parser", "tool_parser", "prompt_tail"):
+            value = getattr(self, option)
+            if not isinstance(value, str | None):
+                raise ConfigurationError(f"{option}: a string or None, not {value!r}")
+        if not isinstance(self.max_body, int) or isinstance(self.max_body, bool) or self.max_body < 1:
+            raise ConfigurationError(f"max_body: a whole number of bytes above 0, not {self.max_body!r}")
+        paths = _sequence("paths", self.paths)
+        for path in paths:
+            if not isinstance(path, str) or not path.startswith("/"):
+                raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
+        stages = _sequence("stages", self.stages)
+        settled = {
+            "paths": paths,
+            "stages": stages,
+            "stage_functions": tuple(map(registry.stage, stages)),
+            "format": registry.select(tool_parser=self.tool_parser, reasoning_parser=self.reasoning_parser),
+        }
+        for name, settled_value in settled.items():
+            object.__setattr__(self, name, settled_value)
+
+    @property
+    def parses(self) -> bool:
+        """Whether anything reads the text of replies; without, they are only normalised."""
+        return self.format is not None or bool(self.stage_functions)
+
+    def matches(self, method: str, path: str) -> bool:
+        """Whether a request is ours; `path` is without its query string."""
+        return method == "POST" and path.endswith(tuple(self.paths))
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], prefix: str = "STREAMSIEVE_") -> Settings:
+        """Settings from variables named as the fields are: `STREAMSIEVE_TOOL_PARSER` and so on.
+
+        `STAGES` and `PATHS` are separated by commas, `MAX_BODY` is in bytes. An empty variable counts
+        as not set. A variable that is nearly one of these is taken for a misspelling and refused.
+        """
+        options: dict[str, object] = {}
+        for variable, text in environ.items():
+            if not variable.startswith(prefix):
+                continue
+            option = variable.removeprefix(prefix)
+            if option not in _READERS:
+                _refuse_misspelling(variable, option, prefix)
+            elif text:
+                options[option.lower()] = _READERS[option](variable, text)
+        return cls(**options)  # type: ignore[arg-type]  # checked by __post_init__
+
+
+def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise unknown_choice(option, value, choices)
+
+
+def _sequence(option: str, value: Sequence[T]) -> tuple[T, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise ConfigurationError(f"{option}: a list, not {value!r}")
+    return tuple(value)
+
+
+def _names(_variable: str, text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _text(_variable: str, text: str) -> str:
+    return text
+
+
+def _bytes(variable: str, text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigurationError(f"{variable}: a whole number of bytes, not {text!r}") from None
+
+
+_READERS: Mapping[str, Callable[[str, str], object]] = {
+    "REASONING_PARSER": _text,
+    "TOOL_PARSER": _text,
+    "STAGES": _names,
+    "REASONING_FIELD": _text,
+    "DELIVER": _text,
+    "PROMPT_TAIL": _text,
+    "PATHS": _names,
+    "MAX_BODY": _bytes,
+}
+
+
+def _refuse_misspelling(variable: str, option: str, prefix: str) -> None:
+    """Only what is close to an option of ours: Kubernetes sets `STREAMSIEVE_PORT` and more like it in
+    every pod beside a service named streamsieve, and `STREAMSIEVE_PLUGINS` is the registry's."""
+    if difflib.get_close_matches(option.upper(), _READERS, n=1, cutoff=0.7):
+        raise unknown_choice("environment variable", variable, [prefix + known for known in _READERS])
