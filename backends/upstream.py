@@ -79,16 +79,18 @@ class Upstream:
         if first["type"] == "http.disconnect":
             return
         body = _RequestBody(first, receive)
-        broken: httpx2.TransportError | None = None
+        failure: Exception | None = None  # leaves as itself, not in the group that a task group makes of it
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_when_gone, body, tasks.cancel_scope)
             try:
                 await self._relay(self._request(scope, body), body, scope, receive, send)
-            except httpx2.TransportError as error:
-                broken = error
+            except Exception as error:
+                failure = error
             tasks.cancel_scope.cancel()
-        if broken is not None:
-            raise UpstreamBroke(f"{self._url}: {broken!r}") from broken
+        if isinstance(failure, httpx2.TransportError):
+            raise UpstreamBroke(f"{self._url}: {failure!r}") from failure
+        if failure is not None:
+            raise failure
 
     async def _relay(
         self, request: httpx2.Request, body: _RequestBody, scope: Scope, receive: Receive, send: Send

@@ -18,6 +18,9 @@ import orjson
 
 from benchmarks.floor import DELTA_LENGTH, best_in_turns, chunk, floor
 from streamsieve.parsers.chain import run
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import Message, ToolCall
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
 
@@ -25,30 +28,28 @@ ROUNDS = 7
 SIZES = [100_000 * 2**doubling for doubling in range(6)]
 _BLOCK = 5_000  # chunks made at a time, so that a long reply's chunks do not fill the memory
 
-_REQUEST = orjson.dumps(
-    {
-        "model": "Qwen/Qwen3-8B",
-        "stream": True,
-        "messages": [{"role": "user", "content": "Write it down."}],
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "post_note",
-                    "parameters": {"type": "object", "properties": {"body": {"type": "string"}}},
-                },
-            }
-        ],
-    }
-)
+_REQUEST = {
+    "model": "Qwen/Qwen3-8B",
+    "stream": True,
+    "messages": [{"role": "user", "content": "Write it down."}],
+    "tools": [
+        {
+            "type": "function",
+            "function": {
+                "name": "post_note",
+                "parameters": {"type": "object", "properties": {"body": {"type": "string"}}},
+            },
+        }
+    ],
+}
 
 
-def reply(size: int) -> str:
+def reply(format: Format, size: int) -> str:
     """About `size` characters: a tenth thinking, a tenth answer, the rest one string argument of a call."""
     prose = "The tide at Brest turns a little after nine, so the boat leaves early. "
-    tenth = prose * (size // 10 // len(prose))
-    call = '<tool_call>\n{"name": "post_note", "arguments": {"body": "%s"}}\n</tool_call>' % (tenth * 8)
-    return f"<think>\n{tenth}</think>\n\n{tenth}{call}"
+    tenth = prose * (size // 10 // len(prose)) + "Done."
+    call = ToolCall("call-1", "post_note", json.dumps({"body": tenth * 8}))
+    return format.render(Message(tenth, tenth, [call]), Request.from_body(_REQUEST))
 
 
 def event(text: str) -> bytes:
@@ -68,7 +69,7 @@ def exchange(settings: Settings, text: str, event: Callable[[str], bytes]) -> fl
 
 
 async def _exchange(settings: Settings, text: str, event: Callable[[str], bytes]) -> float:
-    subject = Exchange(settings, _REQUEST)
+    subject = Exchange(settings, orjson.dumps(_REQUEST))
     subject.start(200, [(b"content-type", b"text/event-stream")])
     await subject.feed(b"data: %b\n\n" % chunk({"role": "assistant", "content": ""}))
     seconds, chunks = 0.0, 0
@@ -90,8 +91,8 @@ def _blocks(text: str, event: Callable[[str], bytes]) -> Iterator[list[bytes]]:
         yield block
 
 
-def measure(settings: Settings) -> dict[str, float]:
-    text = reply(250_000)
+def measure(settings: Settings, format: Format) -> dict[str, float]:
+    text = reply(format, 250_000)
     best = best_in_turns(
         {
             "floor": floor,
@@ -100,8 +101,8 @@ def measure(settings: Settings) -> dict[str, float]:
         },
         ROUNDS,
     )
-    sizes = {str(size): partial(exchange, settings, reply(size), event) for size in SIZES}
-    times = [seconds * size for size, seconds in zip(SIZES, best_in_turns(sizes, 2).values(), strict=True)]
+    sizes = {str(size): partial(exchange, settings, reply(format, size), event) for size in SIZES}
+    times = [seconds * size for size, seconds in zip(SIZES, best_in_turns(sizes, 3).values(), strict=True)]
     return {
         "floor_us": best["floor"] * 1e6,
         "us_per_chunk": best["plain"] * 1e6,
@@ -119,7 +120,9 @@ def main() -> None:
     parser.add_argument("--reasoning-parser", default="qwen3")
     options = parser.parse_args()
     settings = Settings(tool_parser=options.tool_parser, reasoning_parser=options.reasoning_parser)
-    figures = {name: round(value, 3) for name, value in measure(settings).items()}
+    if settings.format is None:
+        parser.error("no parser is set")
+    figures = {name: round(value, 3) for name, value in measure(settings, settings.format).items()}
     if options.json:
         print(json.dumps(figures))
     else:

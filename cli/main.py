@@ -9,11 +9,18 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from streamsieve import __version__
-from streamsieve.cli import check, demo, listing, parse, serve
+from streamsieve.cli import check, demo, detect, listing, parse, serve
 from streamsieve.parsers.errors import ConfigurationError
 
-COMMANDS = (serve, demo, listing, check, parse)
-EXTRAS = {"uvicorn": "serve", "starlette": "serve", "anyio": "serve", "httpx2": "serve", "openai": "openai"}
+COMMANDS = (serve, demo, listing, detect, check, parse)
+EXTRAS = {
+    "uvicorn": "serve",
+    "starlette": "serve",
+    "anyio": "serve",
+    "httpx2": "serve",
+    "jinja2": "serve",
+    "openai": "openai",
+}
 """Which extra brings a package that a command imports."""
 
 WRONG_USE = 2

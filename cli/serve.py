@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from streamsieve.cli.parser_options import Commands, add_parser_options
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.parsers.rules import AUTO, Choice
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,6 +33,14 @@ def add(commands: Commands) -> None:
     command.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     command.add_argument("--port", type=_port, default=8000, help="0 takes a free one (default: %(default)s)")
     add_parser_options(command)
+    command.add_argument(
+        "--model",
+        metavar="PATH",
+        help="the model behind it (folder, .gguf or .jinja file, name): finds the parsers called auto, checks the others",
+    )
+    command.add_argument(
+        "--allow-misfit", action="store_true", help="start with parsers that contradict the model's chat template"
+    )
     command.add_argument(
         "--enable-auto-tool-choice", action="store_true", help="accepted as vLLM has it; needs a tool parser"
     )
@@ -94,14 +103,37 @@ def _settings(options: argparse.Namespace) -> Settings:
     if options.enable_auto_tool_choice and options.tool_parser in (None, "none"):
         names = ", ".join(entry["name"] for entry in registry.listing()["tool"])
         raise ConfigurationError(f"--enable-auto-tool-choice: --tool-parser is missing. Choices: {names}")
+    parsers = _parsers(options)
     return Settings(
-        reasoning_parser=options.reasoning_parser,
-        tool_parser=options.tool_parser,
+        reasoning_parser=parsers.reasoning,
+        tool_parser=parsers.tool,
         stages=options.stage,
         reasoning_field=options.reasoning_field,
         deliver=options.deliver,
         prompt_tail=options.prompt_tail,
     )
+
+
+def _parsers(options: argparse.Namespace) -> Choice:
+    """The parser names, `auto` replaced; where the model is at hand, those given are held to its chat template."""
+    given = Choice(options.tool_parser, options.reasoning_parser)
+    if options.model is None:
+        if AUTO in given:
+            raise ConfigurationError("--tool-parser, --reasoning-parser: 'auto' needs --model")
+        return given
+    from streamsieve.backends.detection import NothingFits, detect
+
+    try:
+        return detect(
+            options.model, tool_parser=given.tool, reasoning_parser=given.reasoning, prompt_tail=options.prompt_tail
+        ).choice
+    except NothingFits as error:
+        if AUTO in given:
+            raise
+        if not options.allow_misfit:
+            raise ConfigurationError(f"{error}\n  --allow-misfit starts all the same") from error
+        print(f"streamsieve serve: warning: {error}", file=sys.stderr)
+        return given
 
 
 def _backend(options: argparse.Namespace) -> ASGIApp:

@@ -161,6 +161,7 @@ class CallWriter:
     def _settle(self, events: list[Event]) -> None:
         """Nothing from before here can be given back any more: let it out, in the order written."""
         self.survived += 1
+        self._trays.marked = True  # the group's opener stands before what waits
         for text in self.aside:
             self._trays.content(text)
         self.aside = []

@@ -221,7 +221,11 @@ def check(case: Case, chosen: Iterable[Way] | None = None) -> Iterator[Failure]:
     Beyond what the case expects, all ways must agree to the letter of the arguments (contract, rule 1);
     for a malformed case all streamed ways. Raises ConfigurationError where its parser names do not work.
     """
-    format = case.format()
+    return check_in(case.format(), case, chosen)
+
+
+def check_in(format: Format | None, case: Case, chosen: Iterable[Way] | None = None) -> Iterator[Failure]:
+    """As `check`, in this format, whatever parser names the case has."""
     first: dict[int, Answer] = {}
     for way in ways(case) if chosen is None else chosen:
         expected = case.expect if way.chunks is None else case.expect_stream

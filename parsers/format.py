@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
@@ -11,11 +11,12 @@ from streamsieve.parsers.call_ids import CallId, random_id
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.machine import Machine
-from streamsieve.parsers.messages import MessageSyntax
+from streamsieve.parsers.messages import MessageSyntax, OneOfBoth
 from streamsieve.parsers.reasoning import ReasoningSpan
 from streamsieve.parsers.rendering import render
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
+from streamsieve.parsers.rewriting import Rewriting
 from streamsieve.parsers.tokens import SpecialTokens
 
 
@@ -28,6 +29,7 @@ class Format:
     `separators`: markers between texts that mean nothing else. `lead_ins`: markers that count only at the
     start of an answer's text. `annotations`: tags round part of a text, which stays while they go: whole
     tags, or the beginnings of such as run to the next `>`.
+    `rewriting`: what makes of the text of reasoning and content the text that is meant.
     `messages`: the grammar of a format whose messages fill all three trays; it has no `reasoning`
     and no `calls` beside it.
     """
@@ -42,6 +44,7 @@ class Format:
     separators: tuple[str, ...] = ()
     lead_ins: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    rewriting: Callable[[], Rewriting] | None = None
     call_id: CallId = random_id
 
     def machine(
@@ -84,7 +87,7 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
                 f"reasoning_parser {_said(reasoning, 'reasoning')} and tool_parser {_said(tools, 'tool')} cannot work "
                 "together: a message format frames reasoning, content and calls, so it is chosen alone or by both names"
             )
-        return chosen
+        return _by_names(chosen, chosen.messages, reasoning is not None, tools is not None)
     both = [one for one in (reasoning, tools) if one]
     return replace(
         chosen,
@@ -97,6 +100,13 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
         annotations=_union(one.annotations for one in both),
         call_id=tools.call_id if tools else random_id,
     )
+
+
+def _by_names(chosen: Format, messages: MessageSyntax | None, reasoning: bool, tools: bool) -> Format:
+    """A message format chosen by the one of its names, the other or both."""
+    if messages is None or (reasoning and tools):
+        return chosen
+    return replace(chosen, messages=OneOfBoth(syntax=messages, untold="calls" if reasoning else "reasoning"))
 
 
 def _union(markers: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

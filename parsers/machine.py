@@ -9,6 +9,7 @@ from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.marked_reply import MarkedReply
 from streamsieve.parsers.request import Request
+from streamsieve.parsers.rewriting import RewrittenTrays
 from streamsieve.parsers.scanner import EndOfText, Reader
 from streamsieve.parsers.tokens import SpecialTokens
 from streamsieve.parsers.trays import Trays
@@ -35,8 +36,7 @@ class Machine:
     ) -> None:
         self._tokens = tokens
         self._reader = Reader()
-        may_be_content = format.reasoning is not None and format.reasoning.may_be_content(request)
-        self._trays = Trays(show_reasoning=request.include_reasoning, hold_reasoning=may_be_content)
+        self._trays = _trays(format, request)
         self._finished = False
         calls = CallWriter(
             self._reader, self._trays, request, format.call_id, whole=whole, complete=deliver == "complete"
@@ -88,3 +88,11 @@ class Machine:
             self._trays.close()
         events, self._trays.events = self._trays.events, []
         return events
+
+
+def _trays(format: Format, request: Request) -> Trays:
+    show = request.include_reasoning
+    hold = format.reasoning is not None and format.reasoning.may_be_content(request)
+    if format.rewriting:
+        return RewrittenTrays(format.rewriting, show_reasoning=show, hold_reasoning=hold)
+    return Trays(show_reasoning=show, hold_reasoning=hold)

@@ -46,7 +46,7 @@ class MarkedReply:
         if span is not format.reasoning:
             format = replace(format, reasoning=span)
         self._tables = tables(format, request.parse_calls, self._opening in (Opening.OFF, Opening.RESTORED))
-        self._syntax = format.calls or NoCalls()
+        self._syntax = (format.calls or NoCalls()).of(request)
         self._calls = calls
         self._calls.boundaries = self._tables.boundaries
         self._reader = calls.reader
@@ -103,7 +103,8 @@ class MarkedReply:
         reader, marked, trays = self._reader, self._tables, self._trays
         if self._opening is Opening.REASONING:
             yield from reader.space()
-            yield from reader.takes(Markers(self._pair[:1]))
+            same = [opener for opener, closer in self._span.pairs if closer == self._pair[1]] if self._span else ()
+            yield from reader.takes(Markers(same))
             return marked.reasoning[marked.pair_of[self._pair[0]]]
         if self._opening is Opening.UNLESS_ANSWERED:
             space = yield from reader.space()
@@ -185,7 +186,7 @@ class MarkedReply:
         if outcome is Outcome.BROKEN:
             self._give_back_broken(self._calls.mark if self._calls.survived else mark, self._trays.content)
             if self._calls.survived:
-                yield from self._reader.takes(Markers(self._syntax.closers))
+                yield from self._reader.takes(Markers(self._syntax.closers_of(opener)))
         self._trays.marked |= outcome is Outcome.MARKUP
         self._reader.forget()
         return self._calls.survived > 0 or outcome is Outcome.BROKEN
@@ -198,6 +199,11 @@ class MarkedReply:
         broken = False
         marker: str | None = None
         comes = yield from self._framing(table, calls.aside.append)
+        if self._syntax.group_starts and (yield from reader.sees(self._tables.group_starts)):
+            yield from self._call_in_group("")
+            if calls.survived:
+                return True
+            broken = calls.state is CallState.BROKEN
         if comes or self._syntax.group_text == "content":
             while marker := (yield from reader.find(table.markers, calls.aside.append)):
                 if table.roles[marker] is not Role.CALL:
@@ -237,7 +243,7 @@ class MarkedReply:
             yield from self._syntax.read(calls, opener)
         except (Malformed, EndOfText) as error:
             if calls.state is CallState.REAL:
-                return (yield from self._broken(ended=isinstance(error, EndOfText)))
+                return (yield from self._broken(opener, ended=isinstance(error, EndOfText)))
             if calls.survived == settled:
                 self._was_text(mark, opener, write)
                 return Outcome.TEXT
@@ -245,15 +251,15 @@ class MarkedReply:
                 self._was_text(calls.mark, "", self._trays.content)
         return Outcome.MARKUP
 
-    def _broken(self, *, ended: bool) -> Reading[Outcome]:
+    def _broken(self, opener: str, *, ended: bool) -> Reading[Outcome]:
         """A real call broke off, or the reply ended within it."""
         if self._calls.stays_cut(ended=ended):
             return Outcome.MARKUP
         reader, tables = self._reader, self._tables
-        stop = yield from reader.find(tables.boundaries, _discard)
+        stop = yield from reader.find(tables.boundaries_of.get(opener, tables.boundaries), _discard)
         outcome = Outcome.BROKEN if self._calls.holding else Outcome.MARKUP
         closes_others = outcome is Outcome.BROKEN and self._calls.survived  # the list in which the good calls are
-        if stop and (stop in tables.stops or closes_others):
+        if stop and (stop not in self._syntax.closers_of(opener) or closes_others):
             reader.position -= len(stop)
         return outcome
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
-from streamsieve.parsers.machine import Machine
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
 
@@ -26,7 +25,7 @@ def read(
 
     `whole`, `deliver`: as for `Format.machine`.
     """
-    machine = Machine(format, request, deliver=deliver, whole=whole)
+    machine = format.machine(request, deliver=deliver, whole=whole)
     collector = Collector()
     for piece in pieces:
         collector.add(machine.feed(piece))

@@ -54,6 +54,7 @@ class ReasoningSpan:
     opener before any call does, and the text before it is content; `restored` where nothing is split, and
     content starts with the opener that the prompt ended in.
     `opened_by`: a key and value of `chat_template_kwargs` with which a reply starts as `open` all the same.
+    `lost_opener`: text that at a reply's start counts as the opener, whose token was lost.
     `enders`: further markers that end thinking.
     `answer`: tags that may stand round the answer's text; they reach no tray. The first pair is the one
     that the format writes.
@@ -121,6 +122,7 @@ class ReasoningSpan:
         tail = self._current_turn(request.prompt_tail or "")
         places = [(tail.rfind(tag), is_open, pair) for pair, tags in enumerate(self.pairs)
                   for tag, is_open in zip(tags, (True, False), strict=True)]  # fmt: skip
+        places += [(tail.rfind(tag), False, 0) for tag in self.enders]
         place, is_open, pair = max(places)
         if place >= 0:
             return (Opening.REASONING, pair) if is_open else (Opening.ANSWERED, pair)
@@ -145,3 +147,8 @@ class ReasoningSpan:
         opener, closer = self.pairs[pair]
         opened = opening is Opening.REASONING and opener in self._current_turn(request.prompt_tail or "")
         return f"{'' if opened else opener}{text}{closer}"
+
+    def write_answer(self, text: str) -> str:
+        """The answer's text as the format writes it."""
+        opener, closer = self.answer[0] if text and self.answer else ("", "")
+        return f"{opener}{text}{closer}"

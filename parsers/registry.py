@@ -69,6 +69,24 @@ def select(*, tool_parser: str | None, reasoning_parser: str | None) -> Format |
     return combine(reasoning, tool) if tool or reasoning else None
 
 
+def named(kind: Kind, name: str) -> Format:
+    """The format behind a name with both of its halves, where `select` gives the half that the name asks for.
+
+    Raises ConfigurationError as `select` does.
+    """
+    return _claimed(_formats(kind), f"{kind}_parser", name)
+
+
+def add(kind: Kind, format: Format, names: Sequence[str], owner: str) -> None:
+    """Let these names choose `format` in this process; `owner` is told where another claims one of them.
+
+    For formats that are made while the program runs. The same owner may add its names anew.
+    """
+    for name in names:
+        _ADDED[kind, name, owner] = _Claim(owner, owner, names, partial(_same, format))
+    reload()
+
+
 def stage(chosen: str | Stage) -> Stage:
     """The stage of that name, or the given function itself once it is known to be fit for one."""
     if isinstance(chosen, str):
@@ -104,10 +122,11 @@ class _Claim(Generic[T]):
 
 
 _Claims = Mapping[str, Sequence[_Claim[T]]]
+_ADDED: dict[tuple[Kind, str, str], _Claim[Format]] = {}
 
 
 def _format(kind: Kind, name: str | None) -> Format | None:
-    return None if name is None or name == "none" else _claimed(_formats(kind), f"{kind}_parser", name)
+    return None if name is None or name == "none" else named(kind, name)
 
 
 def _claimed(claims: _Claims[T], option: str, name: str) -> T:
@@ -131,7 +150,8 @@ def _sole(name: str, claims: Sequence[_Claim[T]]) -> _Claim[T]:
 
 @cache
 def _formats(kind: Kind) -> _Claims[Format]:
-    return _by_name([*_built_in(kind), *_plugged_in(kind)])
+    added = ((name, claim) for (of_kind, name, _), claim in _ADDED.items() if of_kind == kind)
+    return _by_name([*_built_in(kind), *_plugged_in(kind), *added])
 
 
 @cache

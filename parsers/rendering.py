@@ -23,7 +23,7 @@ def render(format: Format, message: Message, request: Request) -> str:
         written = format.messages.write(message, request)
     else:
         written = format.reasoning.of(request).write(message.reasoning or "", request) if format.reasoning else ""
-        written += message.content or ""
+        written += format.reasoning.write_answer(message.content or "") if format.reasoning else message.content or ""
         if message.tool_calls and format.calls:
             written += format.calls.write(message.tool_calls, request)
     understood = _said(read(format, [written], request, whole=True))

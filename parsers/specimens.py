@@ -38,11 +38,7 @@ TOOLS = [
     },
     {"type": "function", "function": {"name": "ping", "parameters": {"type": "object", "properties": {}}}},
 ]
-_THINKING = {"thinking": True, "enable_thinking": True}
-REQUEST = Request.from_body({"tools": TOOLS, "chat_template_kwargs": _THINKING})
-"""A request with tools, and with thinking switched on by the usual keys."""
-
-PROSE = "the quick brown fox jumps over the lazy dog; " * 20 + "the end."
+PROSE = "a quick brown ox jumps over one lazy dog; " * 20 + "an end."
 FINISHES = ("stop", "length", "content_filter", None)
 _WRECKS = ("ping", "file.save", '{"body": "é\\n', '"}', "{", "}", "[", "]", "<", "\n", " ", "ü 🙂")
 HOSTILE = {
@@ -73,7 +69,8 @@ def fragments(format: Format, replies: Iterable[str] = ()) -> list[str]:
 
 def cut(text: str, sizes: Sequence[int]) -> list[str]:
     """`text` in pieces of these sizes, taken again from the first when they run out."""
-    pieces, at = [], 0
+    pieces: list[str] = []
+    at = 0
     while at < len(text):
         size = sizes[len(pieces) % len(sizes)]
         pieces.append(text[at : at + size])
@@ -98,22 +95,36 @@ def noise(random: Random, length: int) -> str:
     return "".join(chr(point) for point in points if not 0xD800 <= point <= 0xDFFF)
 
 
-def request(random: Random) -> Request:
-    """A request with the tools above: with calls or without, in parallel or not, thinking on, off or not said."""
-    thinking = random.choice([None, None, True, False])
-    return Request.from_body(
-        {
-            "tools": TOOLS,
-            "tool_choice": random.choice(["auto", "auto", "auto", "none"]),
-            "parallel_tool_calls": random.choice([True, True, False]),
-            "chat_template_kwargs": {} if thinking is None else dict.fromkeys(_THINKING, thinking),
-        }
+def asked(format: Format, *, thinking: bool | None = True, **more: object) -> Request:
+    """A request with the tools above, its thinking on or off by the keys of the format, or not said (None)."""
+    return Request.from_body({"tools": TOOLS, "chat_template_kwargs": _switched(format, thinking), **more})
+
+
+def request(random: Random, format: Format) -> Request:
+    """Such a request with calls or without, in parallel or not, thinking on, off or not said."""
+    return asked(
+        format,
+        thinking=random.choice([None, None, True, False]),
+        tool_choice=random.choice(["auto", "auto", "auto", "none"]),
+        parallel_tool_calls=random.choice([True, True, False]),
     )
+
+
+def _switched(format: Format, thinking: bool | None) -> dict[str, object]:
+    if format.reasoning is None or thinking is None:
+        return {}
+    switch = format.reasoning.switch
+    kwargs: dict[str, object] = dict.fromkeys(switch.keys, thinking)
+    if switch.level:
+        key, nothing = switch.level
+        kwargs[key] = "high" if thinking else nothing
+    return kwargs
 
 
 def message(random: Random, format: Format) -> Message:
     """A message of what `format` has, its texts without markup, its arguments with anything."""
-    calls = [_call(random) for _ in range(random.randint(0, 3) if calls_are_known(format) else 0)]
+    most = 0 if not calls_are_known(format) else 1 if format.calls and format.calls.calls_in_reply == "one" else 3
+    calls = [_call(random) for _ in range(random.randint(0, most))]
     if not speaks_beside_calls(format) and calls:
         return Message(_words(random) if thinks(format) else None, None, calls)
     return Message(_words(random) if thinks(format) else None, _words(random), calls)
@@ -143,16 +154,28 @@ def told(format: Format, tray: Tray) -> str:
             PROSE if tray is Content else None,
             [call] if tray is CallArguments else [],
         ),
-        REQUEST,
+        asked(format),
     )
 
 
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABC0123456789äöü🙂.,;:!?()'-"
+
+
 def _words(random: Random) -> str | None:
-    letters = "abcdefghij XYZ 0123 äöü 🙂 .,;:!?()'\"-"
-    text = " ".join("".join(random.choices(letters, k=random.randint(1, 9))).split()[0:1][0] if (
-        word := "") == "" and random.random() < 2 else word for _ in range(random.randint(0, 6)))
-    return text or None
+    words = ("".join(random.choices(_LETTERS, k=random.randint(1, 9))) for _ in range(random.randint(0, 6)))
+    return " ".join(words) or None
 
 
 def _call(random: Random) -> ToolCall:
-    return ToolCall("id", "ping", "{}")
+    values: dict[str, object] = {
+        "body": noise(random, 60),
+        "size": random.randint(-(10**15), 10**15),
+        "ratio": random.uniform(-1e9, 1e9),
+        "ready": random.random() < 0.5,
+        "tags": [noise(random, 20), random.randint(-9, 9)],
+        "meta": {noise(random, 6): noise(random, 20)},
+    }
+    keys = random.sample(sorted(values), random.randint(0, 4))
+    name = "file.save" if keys else random.choice(["file.save", "ping"])
+    arguments = json.dumps({key: values[key] for key in keys}, ensure_ascii=random.random() < 0.5)
+    return ToolCall("id", name, arguments)

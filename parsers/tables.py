@@ -50,8 +50,8 @@ class Tables:
 
     `unopened` is content before the first thinking, where that may begin `anywhere`; `reasoning` has one for
     each pair of think markers; `opened_group` is for a group in which no call
-    has come yet, `group` for one in which one has. `boundaries` is where a call may end, `stops` those
-    of them that are no part of it.
+    has come yet, `group` for one in which one has. `boundaries` is where a call may end, `boundaries_of`
+    an opener that has closers of its own.
     """
 
     content: Table
@@ -66,9 +66,10 @@ class Tables:
     answer_openers: Markers
     lead_ins: Markers
     answer_starts: Markers
+    group_starts: Markers
     line_starts: Markers
     boundaries: Markers
-    stops: frozenset[str]
+    boundaries_of: Mapping[str, Markers]
 
 
 @lru_cache(maxsize=1024)
@@ -79,9 +80,9 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
     ends = dict.fromkeys(format.ends, Role.END_OF_TURN)
     begins, inside = _call_roles(calls) if calls else ({}, {})
     tags = format.reasoning.answer if format.reasoning else ()
-    annotations = dict.fromkeys(format.annotations, Role.ANNOTATION)
+    everywhere = ends | dict.fromkeys(format.annotations, Role.ANNOTATION)
     framing = dict.fromkeys((*format.separators, *(tag for pair in tags for tag in pair)), Role.FRAMING)
-    answer = ends | framing | annotations | _think_roles(span)
+    answer = everywhere | framing | _think_roles(span)
     strays = dict.fromkeys(calls.closers, Role.STRAY_CLOSER) if calls and calls.stray_closer == "dropped" else {}
     restarts = dict.fromkeys(calls.answer_restarts if calls else (), Role.RESTART)
     content = _table(restarts | answer | begins | strays | ({"\n": Role.LINE} if calls and calls.line_starts else {}))
@@ -95,16 +96,17 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
         after_call=_after_call(calls, content, group, _table(answer)),
         group=group,
         opened_group=_table(ends | dict.fromkeys(span.closers if span else (), Role.ANSWER) | begins | inside),
-        reasoning=tuple(_reasoning(span, pair, ends | annotations, begins, calls) for pair in range(len(span.pairs))) if span else (),
+        reasoning=tuple(_reasoning(span, pair, everywhere, begins, calls) for pair in span.pairs) if span else (),
         pair_of={span.lost_opener: 0} | {one: pair for pair, one in enumerate(span.openers)} if span else {},
-        answers=Markers((*(span.enders if span else ()), *begins)),
+        answers=Markers((*(span.enders if span else ()), *(_call_roles(format.calls)[0] if format.calls else ()))),
         answer_openers=Markers(opener for opener, _ in tags),
         lead_ins=Markers(format.lead_ins),
         openers=Markers((*span.openers, span.lost_opener) if span else ()),
+        group_starts=Markers(calls.group_starts if calls else ()),
         answer_starts=Markers(calls.answer_starts if calls else ()),
         line_starts=Markers(calls.line_starts if calls else ()),
         boundaries=Markers((*stops, *closers)),
-        stops=frozenset(stops),
+        boundaries_of=_own_boundaries(calls, stops) if calls else {},
     )
 
 
@@ -125,6 +127,11 @@ def _call_roles(calls: CallSyntax) -> tuple[Roles, Roles]:
     return (openers | groups if calls.bare_calls == "calls" else groups), openers | closers
 
 
+def _own_boundaries(calls: CallSyntax, stops: set[str]) -> dict[str, Markers]:
+    own = {opener: calls.closers_of(opener) for opener in ("", *calls.openers)}
+    return {opener: Markers((*stops, *closers)) for opener, closers in own.items() if closers != calls.closers}
+
+
 def _after_call(calls: CallSyntax | None, content: Table, group: Table, answer: Table) -> Table:
     """What counts once a call has come."""
     if calls and calls.calls_in_reply == "one":
@@ -140,9 +147,12 @@ def _think_roles(span: ReasoningSpan | None) -> Roles:
     return strays | dict.fromkeys(span.reopeners, Role.REASONING)
 
 
-def _reasoning(span: ReasoningSpan, pair: int, ends: Roles, begins: Roles, calls: CallSyntax | None) -> Table:
-    opener, closer = span.pairs[pair]
-    roles = {**ends, closer: Role.ANSWER} | dict.fromkeys(span.enders, Role.ANSWER) | dict.fromkeys(span.framing, Role.FRAMING)
+def _reasoning(
+    span: ReasoningSpan, pair: tuple[str, str], everywhere: Roles, begins: Roles, calls: CallSyntax | None
+) -> Table:
+    opener, closer = pair
+    roles = everywhere | dict.fromkeys((closer, *span.enders), Role.ANSWER)
+    roles |= dict.fromkeys(span.framing, Role.FRAMING)
     if span.repeated_opener == "dropped":
         roles[opener] = Role.FRAMING
     if calls and span.ends_at_call:

@@ -38,14 +38,16 @@ class Trays:
     """Where a machine puts what it has read; `events` is what came out since it was last taken.
 
     `marked`: a marker has been read, so white space before the first visible content is framing.
+    `folded`: nobody wants reasoning told apart, so it is content.
     With `hold_reasoning` it waits until visible content or a call comes; where neither does, it is the content.
     """
 
-    __slots__ = ("_content", "_held_reasoning", "_reasoning", "_show_reasoning", "_trailing_call", "events", "marked")
+    __slots__ = ("_content", "_held_reasoning", "_reasoning", "_show_reasoning", "_trailing_call", "events",
+                 "folded", "marked")  # fmt: skip
 
     def __init__(self, *, show_reasoning: bool, hold_reasoning: bool = False) -> None:
         self.events: list[Event] = []
-        self.marked = False
+        self.marked = self.folded = False
         self._show_reasoning = show_reasoning
         self._reasoning = _TextTray()
         self._content = _TextTray()
@@ -55,6 +57,8 @@ class Trays:
     def reasoning(self, text: str) -> None:
         """Text for the reasoning tray."""
         if not self._reasoning.flows or text[-1:].isspace():
+            if self.folded:
+                return self.content(text)
             text = self._reasoning.take(text, strip=True)
         if text and self._held_reasoning is not None:
             self._held_reasoning.append(text)

@@ -87,12 +87,12 @@ class ChatStream:
         return None
 
     async def _event(self, event: sse.Event) -> bytes:
-        raw, data, fields = event
+        raw, data, _ = event
         if data is None:
             return raw
         if data == sse.DONE:
             return await self._end_with(raw)
-        alike = None if fields else await self._alike(raw)
+        alike = await self._alike(raw)
         if alike is not None:
             return alike
         if not self._parses and b'"reasoning' not in data:

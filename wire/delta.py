@@ -29,8 +29,8 @@ class Deltas:
         self.calls = 0
         """How many calls the client was told of."""
 
-    def of(self, event: Event) -> JsonObject | None:
-        """The delta for one event; None where there is nothing to tell.
+    def of(self, event: Event) -> JsonObject:
+        """The delta for one event; empty where there is nothing to tell.
 
         The id, type and name of a call go out once, because clients append what is repeated.
         """
@@ -40,7 +40,7 @@ class Deltas:
             case CallArguments():
                 return {"tool_calls": [{"index": event.index, "function": {"arguments": event.json}}]}
             case Reasoning():
-                return dict.fromkeys(self._names, event.text) or None
+                return dict.fromkeys(self._names, event.text)
             case CallStart():
                 self.calls += 1
                 function = {"name": event.name, "arguments": ""}
@@ -48,7 +48,7 @@ class Deltas:
                     "tool_calls": [{"index": event.index, "id": event.id, "type": "function", "function": function}]
                 }
             case _:
-                return None
+                return {}
 
 
 def is_text(fields: JsonObject) -> bool:

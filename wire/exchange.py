@@ -54,15 +54,13 @@ class _Whole:
         self.mode: Mode = "whole"
         self._settings = settings
         self._request = request
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._gathered = bytearray()
 
     async def feed(self, data: bytes) -> bytes:
         if self.mode == "pass":
             return data
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size <= self._settings.max_body:
+        self._gathered += data
+        if len(self._gathered) <= self._settings.max_body:
             return b""
         _logger.warning("a response body over max_body (%d bytes) passes unparsed", self._settings.max_body)
         self.mode = "pass"
@@ -75,8 +73,8 @@ class _Whole:
         """Nothing is open between calls."""
 
     def _taken(self) -> bytes:
-        body = b"".join(self._pieces)
-        self._pieces.clear()
+        body = bytes(self._gathered)
+        self._gathered.clear()
         return body
 
 
@@ -140,10 +138,10 @@ class Exchange:
 
 
 def _kind(status: int, headers: Headers) -> Mode:
-    values = dict(headers)
-    if status != 200 or values.get(b"content-encoding", b"identity").strip().lower() not in (b"", b"identity"):
+    codings = b",".join(value for name, value in headers if name == b"content-encoding").lower().split(b",")
+    if status != 200 or any(coding.strip() not in (b"", b"identity") for coding in codings):
         return "pass"
-    match values.get(b"content-type", b"").partition(b";")[0].strip().lower():
+    match dict(headers).get(b"content-type", b"").partition(b";")[0].strip().lower():
         case b"text/event-stream":
             return "stream"
         case b"application/json":

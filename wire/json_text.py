@@ -75,14 +75,25 @@ def _decode_exactly(data: bytes) -> object:
 
 
 def _encode_exactly(value: object) -> bytes:
-    """What orjson refuses: a string that holds half a surrogate pair, which is written `\\ud83d`."""
-    match value:
-        case str():
-            return json.dumps(value).encode()
-        case dict():
-            members = (_encode_exactly(key) + b":" + _encode_exactly(member) for key, member in value.items())
-            return b"{" + b",".join(members) + b"}"
-        case list():
-            return b"[" + b",".join(map(_encode_exactly, value)) + b"]"
-        case _:
-            return orjson.dumps(value)
+    """What orjson refuses: half a surrogate pair, which is written `\\ud83d`, and deep nesting (not recursive)."""
+    out = bytearray()
+    left = [value]  # to be written, the next last; bytes are text already
+    while left:
+        match left.pop():
+            case bytes(text):
+                out += text
+            case str(text):
+                out += json.dumps(text).encode()
+            case dict(members):
+                left.append(b"}")
+                for place, (name, member) in reversed([*enumerate(members.items())]):
+                    left += [member, b":", name, b"," if place else b""]
+                left.append(b"{")
+            case list(items):
+                left.append(b"]")
+                for place, item in reversed([*enumerate(items)]):
+                    left += [item, b"," if place else b""]
+                left.append(b"[")
+            case other:
+                out += _dumps(other)
+    return bytes(out)

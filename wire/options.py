@@ -21,6 +21,7 @@ class Options(TypedDict, total=False):
     prompt_tail: str | None
     paths: Sequence[str]
     max_body: int
+    model: str | None
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
-from streamsieve.parsers import registry
+from streamsieve.parsers import registry, rules
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.parsers.format import Format
@@ -27,7 +27,8 @@ class Settings:
     both. `deliver`: "complete" holds each call back until it is complete (contract, rule 7).
     `prompt_tail`: what the rendered prompt ends in, for every request; None leaves it to the format.
     `paths`: a request path that ends in one of these is ours. `max_body`: bytes; a request or JSON
-    response body, or a single server-sent event, that is longer passes unparsed.
+    response body, or a single server-sent event, that is longer passes unparsed. `model`: the name of
+    the model behind it, for the parser name "auto", which becomes the name that the rules have for it.
     """
 
     reasoning_parser: str | None = None
@@ -38,6 +39,7 @@ class Settings:
     prompt_tail: str | None = None
     paths: Sequence[str] = ("/chat/completions",)
     max_body: int = 64 * 1024 * 1024
+    model: str | None = None
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -47,7 +49,7 @@ class Settings:
     def __post_init__(self) -> None:
         _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
         _check_choice("deliver", self.deliver, get_args(Deliver))
-        for option in ("reasoning_parser", "tool_parser", "prompt_tail"):
+        for option in ("reasoning_parser", "tool_parser", "prompt_tail", "model"):
             value = getattr(self, option)
             if not isinstance(value, str | None):
                 raise ConfigurationError(f"{option}: a string or None, not {value!r}")
@@ -58,11 +60,14 @@ class Settings:
             if not isinstance(path, str) or not path.startswith("/"):
                 raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
         stages = _sequence("stages", self.stages)
+        parsers = rules.resolved(self.tool_parser, self.reasoning_parser, self.model)
         settled = {
+            "tool_parser": parsers.tool,
+            "reasoning_parser": parsers.reasoning,
             "paths": paths,
             "stages": stages,
             "stage_functions": tuple(map(registry.stage, stages)),
-            "format": registry.select(tool_parser=self.tool_parser, reasoning_parser=self.reasoning_parser),
+            "format": registry.select(tool_parser=parsers.tool, reasoning_parser=parsers.reasoning),
         }
         for name, settled_value in settled.items():
             object.__setattr__(self, name, settled_value)
@@ -130,6 +135,7 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "PROMPT_TAIL": _text,
     "PATHS": _names,
     "MAX_BODY": _bytes,
+    "MODEL": _text,
 }
 
 

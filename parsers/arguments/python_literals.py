@@ -17,7 +17,7 @@ _WORD = re.compile(r"\w*")
 _NUMBER = re.compile(r"[\w.]*")
 _INTEGER = re.compile(r"(?P<sign>[+-]?)(?:0[xX](?P<hex>[0-9a-fA-F_]+)|0[bB](?P<binary>[01_]+)|0[oO](?P<octal>[0-7_]+)"
                       r"|(?P<decimal>[0-9](?:_?[0-9])*))")  # fmt: skip
-_FLOAT = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?")
+_FLOAT = re.compile(r"[+-]?(?:{0}\.?(?:{0})?|\.{0})(?:[eE][+-]?{0})?".format(r"[0-9](?:_?[0-9])*"))
 _CONSTANTS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 _ESCAPES = {"\n": "", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r",
             "t": "\t", "v": "\v"}  # fmt: skip
@@ -339,16 +339,14 @@ _BASES = {"hex": 16, "binary": 2, "octal": 8}
 
 
 def literal(text: str) -> str | None:
-    """`text` as JSON text where it is one Python literal and nothing else, or None."""
+    """`text`, which starts and ends in something visible, as JSON text where it is one Python literal; else None."""
     reader = Reader()
-    reader.push(text)
-    reader.ended = True
-    reading = _value(reader, "", "quote")
+    reader.push(f"{text}\n")
     try:
-        next(reading)
-        while True:  # a number ends with the text, anything else that waits is unfinished
-            reading.throw(EndOfText())
+        next(reading := _value(reader, "", "quote"))
+        reading.throw(EndOfText())
     except StopIteration as read:
         return str(read.value) if reader.position == len(text) else None
     except (Malformed, EndOfText):
         return None
+    return None

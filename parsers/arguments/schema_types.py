@@ -22,9 +22,13 @@ _PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"
 
 def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
     """The JSON types that `parameters`, a function's schema, allows for `key`; empty where it does not say."""
-    properties = parameters.get("properties") if parameters else None
-    schema = properties.get(key) if isinstance(properties, Mapping) else None
-    return frozenset(declared_types(schema, parameters or {}))
+    return frozenset(declared_types(property_of(parameters, key), parameters or {}))
+
+
+def property_of(schema: object, key: str) -> object:
+    """The schema that an object's `schema` has for `key`, or None."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return properties.get(key) if isinstance(properties, Mapping) else None
 
 
 def declared_types(schema: object, root: JsonSchema) -> tuple[str, ...]:

@@ -20,14 +20,17 @@ def plain_header(header: str) -> tuple[str, str | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class NamedJsonCalls(CallSyntax):
-    """`OPENER prefix header arguments_open object arguments_close CLOSER`, white space between them framing.
+    """`OPENER prefix header name_close arguments_open object arguments_close CLOSER`, white space between them framing.
 
+    `other_opens`: what may stand in the place of `arguments_open`.
     `header_parts` makes the name and the call's native id (or None) of the header. `space` is what
     the format writes before and behind the arguments.
     """
 
     arguments_open: str
+    other_opens: tuple[str, ...] = ()
     prefix: str = ""
+    name_close: str = ""
     arguments_close: str = ""
     space: str = ""
     header_parts: Callable[[str], tuple[str, str | None]] = plain_header
@@ -40,7 +43,10 @@ class NamedJsonCalls(CallSyntax):
         yield from reader.space()
         name, native_id = self.header_parts((yield from reader.run(NAME)))
         yield from reader.space()
-        yield from reader.take(self.arguments_open)
+        yield from reader.take(self.name_close)
+        yield from reader.space()
+        if (yield from reader.takes(Markers((self.arguments_open, *self.other_opens)))) is None:
+            raise Malformed
         if (yield from reader.peek_after_space()) == "{":
             calls.start(name, native_id)
             yield from copy_json(reader, calls.arguments)
@@ -59,8 +65,9 @@ class NamedJsonCalls(CallSyntax):
         return f"{before}{''.join(map(self._write, calls))}{after}"
 
     def _write(self, call: ToolCall) -> str:
-        header = f"{self.openers[0]}{self.prefix}{self.write_header(call)}{self.space}{self.arguments_open}{self.space}"
-        return f"{header}{call.arguments}{self.space}{self.arguments_close}{self.closers[0]}"
+        header = f"{self.openers[0]}{self.prefix}{self.write_header(call)}{self.name_close}"
+        arguments = self.space.join(("", self.arguments_open, call.arguments, self.arguments_close))
+        return f"{header}{arguments}{self.closers[0]}"
 
     def write_header(self, call: ToolCall) -> str:
         """The header that names `call`."""

@@ -20,6 +20,7 @@ class CallSyntax(ABC):
     `openers`: markers behind which `read` is tried; inside a group only, where there are groups and
     `bare_calls` is `text`.
     `groups`: opener and closer round several calls, each of which has an opener of its own.
+    `group_starts`: what a call may also begin with right behind a group's opener, without an opener of its own.
     `group_text`: whether text may stand between a group's opener and its first call.
     `thinking_enders`: the openers that are looked for inside reasoning (None: every one of them, or
     where there are groups the openers of these).
@@ -34,6 +35,7 @@ class CallSyntax(ABC):
     openers: tuple[str, ...] = ()
     groups: tuple[tuple[str, str], ...] = ()
     bare_calls: Literal["text", "calls"] = "text"
+    group_starts: tuple[str, ...] = ()
     group_text: Literal["content", "refused"] = "content"
     thinking_enders: tuple[str, ...] | None = None
     answer_starts: tuple[str, ...] = ()
@@ -43,6 +45,14 @@ class CallSyntax(ABC):
     closers: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
     stray_closer: Literal["text", "dropped"] = "text"
+
+    def of(self, request: Request) -> CallSyntax:
+        """What reads the calls of the reply to `request`. Raises ConfigurationError where it asks for none that is."""
+        return self
+
+    def closers_of(self, opener: str) -> tuple[str, ...]:
+        """The closers of calls behind `opener` (empty at a start)."""
+        return self.closers
 
     @abstractmethod
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:

@@ -21,14 +21,16 @@ from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Re
 
 _KEY_BEFORE_BRACKET = re.compile(r"[^>\r\n]*")
 _KEY_BEFORE_TAG = re.compile(r"[^<]*")
+Head = tuple[str, frozenset[str]]
+"""The key of a parameter, and the types that its value may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
     """The tags of one parameter: `open KEY key_close [space value_open] VALUE value_close`.
 
-    `variants` are other spellings of `open`. `verbatim`: marks that may stand round the whole value, and
-    between which nothing but the second of them before `value_close` ends it.
+    `variants` are other spellings of `open`, `close_variants` of `value_close`. `verbatim`: marks that may
+    stand round the whole value, and between which nothing but the second of them before `value_close` ends it.
     """
 
     open: str
@@ -36,6 +38,7 @@ class Parameter:
     value_close: str
     value_open: str = ""
     variants: tuple[str, ...] = ()
+    close_variants: tuple[str, ...] = ()
     label: Label = BARE
     verbatim: tuple[str, str] | None = None
 
@@ -44,30 +47,38 @@ class Parameter:
         """Every spelling of its opener."""
         return (self.open, *self.variants)
 
-    def read_head(
-        self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing
-    ) -> Reading[tuple[str, frozenset[str]]]:
+    @property
+    def closes(self) -> tuple[str, ...]:
+        """Every spelling of its closer."""
+        return (self.value_close, *self.close_variants)
+
+    def read_head(self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing) -> Reading[Head]:
         """Take what stands between `opener` and the value: the key and the types that the value may have."""
-        key = yield from self._read_key(reader, opener)
-        yield from self._open_value(reader)
+        key = yield from self.read_key(reader, opener)
+        yield from self.open_value(reader)
         return key, typing.types(schema, key)
 
-    def _read_key(self, reader: Reader, opener: str) -> Reading[str]:
+    def read_key(self, reader: Reader, opener: str) -> Reading[str]:
+        """Take the key, through `key_close`."""
         bare = _KEY_BEFORE_BRACKET if self.key_close == ">" else _KEY_BEFORE_TAG
         key = yield from self.label.read(reader, opener, None, bare)
         yield from reader.take(self.key_close)
         return key if self.label.quotes else key.strip()
 
-    def _open_value(self, reader: Reader) -> Reading[None]:
+    def open_value(self, reader: Reader) -> Reading[None]:
+        """Take the tag that opens the value, where there is one."""
         if self.value_open:
             yield from reader.space()
             yield from reader.take(self.value_open)
 
-    def write(self, key: str, value: str, space: str) -> str:
-        """The parameter as the format writes it, `space` between its parts."""
+    def write(self, key: str, value: object, text: str, space: str) -> str:
+        """The parameter as the format writes it: `text` says `value`, `space` is between the parts."""
         between = space if self.value_open else ""
-        head = f"{self.label.write(self.open, key)}{self.key_close}"
-        return f"{head}{between}{self.value_open}{value}{self.value_close}"
+        return f"{self.write_head(key, value, between)}{between}{self.value_open}{text}{self.value_close}"
+
+    def write_head(self, key: str, value: object, space: str) -> str:
+        """What comes before the value and the tag that opens it."""
+        return f"{self.label.write(self.open, key)}{self.key_close}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +90,12 @@ class TaggedCalls(CallSyntax):
     `ends_unclosed_call`: what may come instead of the call's closer.
     `prefix`: what stands between the opener and the name, white space between its parts framing.
     `body`: tags that may stand round all parameters, either of them empty where there is none.
-    `real_at`: whether the end of the name makes a call real, or only a parameter or the end behind it.
+    `real_at`: what makes a call real: the end of its name; or behind that the beginning of a parameter's
+    tag, or the whole of its head; or the end of the call.
     `repeated_key`: what a key that came before is, written again or a call gone wrong.
     `trim`: what white space round a value is markup. `line_break`: one that belongs to the tags on
     either side of a value where it stands. `space`: what the format writes between parts.
+    `group_holds`: how many calls it writes in a group.
     """
 
     parameter: Parameter
@@ -90,7 +103,7 @@ class TaggedCalls(CallSyntax):
     label: Label = BARE
     name_close: str = ""
     body: tuple[str, str] = ("", "")
-    real_at: Literal["name", "parameter"] = "parameter"
+    real_at: Literal["name", "parameter", "head"] = "parameter"
     repeated_key: Literal["written", "refused"] = "written"
     typing: Typing = BY_SCHEMA
     trim: Trim = "none"
@@ -98,26 +111,34 @@ class TaggedCalls(CallSyntax):
     ends_unclosed_call: tuple[str, ...] = ()
     line_break: str = ""
     space: str = "\n"
+    group_holds: Literal["one call", "all calls"] = "one call"
 
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read one call, its opener taken."""
-        name = yield from self._name(calls.reader, opener)
+        yield from self.read_arguments(calls, (yield from self.read_name(calls.reader, opener)))
+
+    def read_arguments(self, calls: CallWriter, name: str) -> Reading[None]:
+        """Read what stands behind the name of a call, through its closer."""
         tags = _tags(self, calls.ends, calls.boundaries)
         if self.real_at == "name":
             calls.start(name)
         yield from calls.reader.space()
         yield from calls.reader.takes(tags.body_open)
         tag = yield from self._next(calls, tags.between)
-        if self.real_at == "parameter":
+        schema = calls.request.tools.get(name)
+        head = None
+        if self.real_at == "head" and tag in self.parameter.opens:
+            head = yield from self._head(calls.reader, tag, schema)
+        if self.real_at != "name":
             calls.start(name)
         arguments = ObjectWriter(calls.arguments)
-        space = yield from self._parameters(calls, arguments, tags, tag, calls.request.tools.get(name))
+        space = yield from self._parameters(calls, arguments, tags, tag, schema, head)
         arguments.close()
         calls.end()
         if space:
             calls.text(space)
 
-    def _name(self, reader: Reader, opener: str) -> Reading[str]:
+    def read_name(self, reader: Reader, opener: str) -> Reading[str]:
         """Take the name and what stands round it, through `name_close`."""
         before = opener
         for literal in self.prefix:
@@ -133,15 +154,21 @@ class TaggedCalls(CallSyntax):
         return name
 
     def _parameters(
-        self, calls: CallWriter, arguments: ObjectWriter, tags: _Tags, tag: str, schema: JsonSchema | None
+        self,
+        calls: CallWriter,
+        arguments: ObjectWriter,
+        tags: _Tags,
+        tag: str,
+        schema: JsonSchema | None,
+        head: Head | None,
     ) -> Reading[str]:
-        """Read the parameters, the first tag being seen, and the call's closer; returns the white space taken
-        behind that."""
+        """Read the parameters, the first tag being seen or its `head` taken, and the call's closer; returns the
+        white space taken behind that."""
         reader = calls.reader
         keys: set[str] = set()
         while tag in self.parameter.opens:
-            reader.position += len(tag)
-            key, types = yield from self.parameter.read_head(reader, tag, schema, self.typing)
+            key, types = head or (yield from self._head(reader, tag, schema))
+            head = None
             if key in keys and self.repeated_key == "refused":
                 raise Malformed
             keys.add(key)
@@ -159,12 +186,17 @@ class TaggedCalls(CallSyntax):
             calls.unclosed()
         return ""
 
+    def _head(self, reader: Reader, tag: str, schema: JsonSchema | None) -> Reading[Head]:
+        """Take a parameter's tag, which comes, and what stands between it and the value."""
+        reader.position += len(tag)
+        return (yield from self.parameter.read_head(reader, tag, schema, self.typing))
+
     def _next(self, calls: CallWriter, tags: Markers) -> Reading[str]:
         """Which of `tags` comes, unread; empty where the reply may end here."""
         reader, real = calls.reader, calls.state is CallState.REAL
         yield from reader.space()
         tag = yield from reader.sees(tags)
-        if tag is not None and (real or tag not in calls.ends):
+        if tag is not None and (real or tag in self.closers or tag not in calls.ends):
             return tag
         if not reader.is_over and not reader.ends_within(tags):
             raise Malformed
@@ -197,7 +229,7 @@ class TaggedCalls(CallSyntax):
                 space = yield from reader.space()
                 if (yield from reader.sees(tags.after[tag])) is not None or reader.is_over:
                     value.close()
-                    return ("", "") if tag == self.parameter.value_close else (tag, space)
+                    return ("", "") if tag in self.parameter.closes else (tag, space)
                 value.text(found + space)
             raise EndOfText
         except EndOfText:
@@ -206,17 +238,23 @@ class TaggedCalls(CallSyntax):
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """One block a call, in its group where the format has groups."""
-        opener, closer = self.groups[0] if self.groups else ("", "")
-        before, after = (opener + self.space, self.space + closer) if opener else ("", "")
-        return self.space.join(f"{before}{self._write(call, request)}{after}" for call in calls)
+        written = [self.write_call(call) for call in calls]
+        if not self.groups:
+            return self.space.join(written)
+        if self.group_holds == "all calls":
+            written = [self.space.join(written)]
+        opener, closer = self.groups[0]
+        return self.space.join(f"{opener}{self.space}{call}{self.space}{closer}" for call in written)
 
-    def _write(self, call: ToolCall, request: Request) -> str:
+    def write_call(self, call: ToolCall) -> str:
+        """One call from its opener through its closer."""
         opener = self.prefix[-1] if self.prefix else self.openers[0]
         before = "".join((self.openers[0], *self.prefix[:-1])) if self.prefix else ""
         parts = [f"{before}{self.label.write(opener, call.name)}{self.name_close}"]
         for key, value in json.loads(call.arguments).items():
             text = value if isinstance(value, str) else write_json(value)
-            parts.append(self.parameter.write(key, f"{self.line_break}{text}{self.line_break}", self.space))
+            text = f"{self.line_break}{text}{self.line_break}"
+            parts.append(self.parameter.write(key, value, text, self.space))
         closers = (self.body[1], self.closers[0]) if self.body[1] and not self.body[0] else self.closers[:1]
         return self.space.join([*parts, *closers])
 
@@ -248,7 +286,7 @@ def _tags(syntax: TaggedCalls, ends: tuple[str, ...], boundaries: Markers) -> _T
     between = Markers((*parameter.opens, body_close, *after_body))
     after_call = boundaries.literals - set(syntax.closers)
     after = {body_close: Markers((*syntax.closers, *after_call))} if body_close else {}
-    after |= dict.fromkeys(syntax.closers, Markers(after_call)) | {parameter.value_close: between}
+    after |= dict.fromkeys(syntax.closers, Markers(after_call)) | dict.fromkeys(parameter.closes, between)
     ends_value = (*after, *syntax.ends_unclosed_value)
     in_value = Markers((*ends_value, *(syntax.line_break + tag for tag in ends_value)))
     first = "".join({re.escape(marker[0]) for marker in in_value.literals})

@@ -37,9 +37,7 @@ class NameAsKey:
 APERTUS = Format(
     name="apertus",
     tool_names=("apertus",),
-    calls=JsonListCalls(
-        openers=("<|tools_prefix|>",), closers=("<|tools_suffix|>",), bare="one", element=NameAsKey()
-    ),
+    calls=JsonListCalls(openers=("<|tools_prefix|>",), closers=("<|tools_suffix|>",), bare="one", element=NameAsKey()),
     ends=("<|assistant_end|>",),
 )
 

@@ -1,4 +1,4 @@
-"""Cohere's Command A Reasoning (version 3), Command A Plus and North Mini Code (version 4): citations, and a list of calls."""
+"""Cohere Command: A Reasoning (version 3), A Plus and North Mini Code (version 4); citations, and a list of calls."""
 
 from dataclasses import replace
 
@@ -37,9 +37,7 @@ COHERE_COMMAND4 = replace(
     name="cohere_command4",
     tool_names=("cohere_command4",),
     reasoning_names=("cohere_command4",),
-    reasoning=replace(
-        _VERSION_3, enders=(_TEXT[0], _RESPONSE[0]), answer=(_TEXT, _RESPONSE), starts="unless answered"
-    ),
+    reasoning=replace(_VERSION_3, enders=(_TEXT[0], _RESPONSE[0]), answer=(_TEXT, _RESPONSE), starts="unless answered"),
 )
 
 FORMATS = (COHERE_COMMAND3, COHERE_COMMAND4)

@@ -7,44 +7,45 @@ from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json
 from streamsieve.parsers.calls.labels import QUOTED
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.tagged import Head, Parameter, TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.deepseek_v3 import ENDS
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.request import JsonSchema
-from streamsieve.parsers.scanner import Malformed, Markers, Reader, Reading
+from streamsieve.parsers.scanner import Malformed, Reader, Reading
 
-_KEY = re.compile(r'[^"]*')
-_STRING = Markers(("string=",))
-_WORDS = Markers(('"true"', '"false"'))
+_VALUE = re.compile(r'[^"]*')
+
+
+def _attribute(reader: Reader, name: str) -> Reading[str]:
+    """Take an attribute that has to come, and return its value."""
+    yield from reader.space()
+    yield from reader.take(f'{name}="')
+    value = yield from reader.run(_VALUE)
+    yield from reader.take('"')
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class DsmlParameter(Parameter):
     """`OPEN name="KEY" [string="true" or "false"]>`: the attribute types what the schema does not."""
 
-    def read_head(
-        self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing
-    ) -> Reading[tuple[str, frozenset[str]]]:
+    def read_head(self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing) -> Reading[Head]:
         """Take the attributes; without a type of its own a value is text, or JSON where it is said to be no string."""
-        yield from reader.space()
-        yield from reader.take('name="')
-        key = yield from reader.run(_KEY)
-        yield from reader.take('"')
-        space = yield from reader.space()
-        word = None
-        if space and (yield from reader.takes(_STRING)):
-            word = yield from reader.takes(_WORDS)
-            if word is None:
+        key = yield from _attribute(reader, "name")
+        is_string = None
+        if (yield from reader.peek_after_space()) == "s":
+            is_string = yield from _attribute(reader, "string")
+            if is_string not in ("true", "false"):
                 raise Malformed
-            yield from reader.space()
+        yield from reader.space()
         yield from reader.take(">")
         types = typing.types(schema, key)
-        return key, types if types or word == '"true"' else JSON
+        return key, types if types or is_string == "true" else JSON
 
-    def write(self, key: str, value: str, space: str) -> str:
-        """The parameter with the attribute that says nothing against its schema."""
-        return f'{self.open}name="{key}" string="true">{value}{self.value_close}'
+    def write_head(self, key: str, value: object, space: str) -> str:
+        """The opener with both attributes."""
+        return f'{self.open} name="{key}" string="{"true" if isinstance(value, str) else "false"}">'
 
 
 def _dsml(space: str, *groups: str) -> TaggedCalls:
@@ -61,12 +62,12 @@ def _dsml(space: str, *groups: str) -> TaggedCalls:
         label=QUOTED,
         name_close=">",
         parameter=DsmlParameter(
-            open=f"{parameter} ",
-            variants=(f"{parameter}\n", f"{parameter}\t"),
+            open=parameter,
             key_close=">",
             value_close=f"{end}parameter>",
         ),
         typing=Typing(convert=convert_or_json),
+        group_holds="all calls",
         ends_unclosed_value=(f"{parameter} name=",),
         ends_unclosed_call=(f"{mark}invoke name=", closer, *(f"{mark}{group}>" for group in groups)),
     )

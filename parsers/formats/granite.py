@@ -1,4 +1,4 @@
-"""IBM Granite: 3.0 to 3.2 (lists of calls, thinking between two sentences), 20b-functioncalling, 4.0, 4.2's thinking."""
+"""IBM Granite: 3.0 to 3.2 (lists of calls, thinking behind a sentence), 20b-functioncalling, 4.0, thinking of 4.2."""
 
 from streamsieve.parsers.calls.json_object import JsonListCalls, JsonObjectCalls
 from streamsieve.parsers.format import Format

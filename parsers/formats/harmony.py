@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum, auto
 
 from streamsieve.parsers.arguments.json_text import copy_json
-from streamsieve.parsers.call_writer import CallState, CallWriter
+from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.format import Format
-from streamsieve.parsers.messages import MessageSyntax
+from streamsieve.parsers.messages import Bodies, MessageSyntax, Tray, nowhere
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
@@ -23,24 +22,17 @@ _OUTSIDE = Markers((START, CHANNEL, *_ENDS))
 _HEADER_STARTS = Markers((" to=", CHANNEL, CONSTRAIN, MESSAGE))
 _IN_HEADER = Markers((START, MESSAGE, *_ENDS))
 _IN_BODY = Markers((START, CHANNEL, CONSTRAIN, MESSAGE, *_ENDS))
-_BODY_ENDS = Markers((START, *_ENDS))
+_MESSAGE_ENDS = Markers(_ENDS)
 _RECIPIENT = re.compile(r"\bto=([^\s<]+)")
 _CHANNEL = re.compile(re.escape(CHANNEL) + r"\s*(\w+)")
 _BUILT_IN = frozenset({"assistant", "browser", "python", "container"})
-
-
-class _Tray(Enum):
-    REASONING = auto()
-    CONTENT = auto()
-    CALL = auto()
-    NOBODY = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class _Header:
     """Where a message goes."""
 
-    tray: _Tray
+    tray: Tray
     name: str = ""
 
     @classmethod
@@ -49,9 +41,9 @@ class _Header:
         if recipient := _RECIPIENT.search(text):
             name = recipient[1]
             built_in = name.split(".", 1)[0] in _BUILT_IN
-            return cls(_Tray.NOBODY) if built_in else cls(_Tray.CALL, name.removeprefix("functions."))
+            return cls(Tray.NOBODY) if built_in else cls(Tray.CALL, name.removeprefix("functions."))
         channel = _CHANNEL.search(text)
-        return cls(_Tray.REASONING if channel and channel[1] == "analysis" else _Tray.CONTENT)
+        return cls(Tray.REASONING if channel and channel[1] == "analysis" else Tray.CONTENT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,30 +52,7 @@ class HarmonyMessages(MessageSyntax):
 
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
         """Read the whole reply."""
-        reader = calls.reader
-        calls.boundaries = _BODY_ENDS
-        prefill = _prefill(request.prompt_tail)
-        mark = reader.keep()
-        if MESSAGE in prefill:
-            trays.marked = True
-            yield from _body(calls, trays, _Header.parse(prefill.split(MESSAGE)[0]), mark, request)
-        elif prefill or (yield from reader.sees(_HEADER_STARTS)):
-            yield from _header(calls, trays, prefill, mark, request)
-        while True:
-            reader.forget()
-            space = yield from reader.space()
-            mark = reader.keep()
-            marker = yield from reader.takes(_OUTSIDE)
-            if marker is None:
-                trays.content(space)
-                marker = yield from reader.find(_OUTSIDE, trays.content)
-                mark = reader.keep(len(marker or ""))
-            if marker is None:
-                return
-            if marker == CHANNEL:
-                yield from _header(calls, trays, CHANNEL, mark, request)
-            elif marker == START:
-                yield from _message(calls, trays, mark, request)
+        return _Reply(calls, trays, request).read()
 
     def write(self, message: Message, request: Request) -> str:
         """One message for each body, the preamble of calls on the commentary channel."""
@@ -105,85 +74,96 @@ def _prefill(tail: str | None) -> str:
     return message.removeprefix(_ROLE) if start else ""
 
 
-def _message(calls: CallWriter, trays: Trays, mark: int, request: Request) -> Reading[None]:
-    """A message behind its `<|start|>`; one of another role is no message of the reply, so it is text."""
-    try:
-        yield from calls.reader.take(_ROLE)
-    except (Malformed, EndOfText):
-        trays.content(calls.reader.since(mark))
-        return
-    yield from _header(calls, trays, "", mark, request)
+class _Reply:
+    """One reply, read message by message."""
 
+    def __init__(self, calls: CallWriter, trays: Trays, request: Request) -> None:
+        self._calls = calls
+        self._trays = trays
+        self._request = request
+        self._reader = calls.reader
+        self._bodies = Bodies(calls, trays, closers=_ENDS, openers=(START,))
 
-def _header(calls: CallWriter, trays: Trays, before: str, mark: int, request: Request) -> Reading[None]:
-    """A header, `before` of it being taken, and its body. Without `<|message|>` it never opened: it is content."""
-    reader = calls.reader
-    pieces = [before]
-    marker = yield from reader.find(_IN_HEADER, pieces.append)
-    if marker == MESSAGE:
-        yield from _body(calls, trays, _Header.parse("".join(pieces)), mark, request)
-        return
-    if marker == START:
-        reader.position -= len(START)
-    trays.repaired(mark, "broken_message")
-    trays.content(reader.since(mark))
+    def read(self) -> Reading[None]:
+        """Read the whole reply."""
+        reader, trays = self._reader, self._trays
+        prefill = _prefill(self._request.prompt_tail)
+        mark = reader.keep()
+        if MESSAGE in prefill:
+            yield from self._body(_Header.parse(prefill.split(MESSAGE)[0]), mark)
+        elif prefill or (yield from reader.sees(_HEADER_STARTS)):
+            yield from self._header(prefill, mark)
+        while True:
+            reader.forget()
+            space = yield from reader.space()
+            mark = reader.keep()
+            marker = yield from reader.takes(_OUTSIDE)
+            if marker is None:
+                trays.content(space)
+                marker = yield from reader.find(_OUTSIDE, trays.content)
+                mark = reader.keep(len(marker or ""))
+            if marker is None:
+                return
+            if marker == CHANNEL:
+                yield from self._header(CHANNEL, mark)
+            elif marker == START:
+                yield from self._message(mark)
 
-
-def _body(calls: CallWriter, trays: Trays, header: _Header, mark: int, request: Request) -> Reading[None]:
-    match header.tray:
-        case _Tray.CALL if request.parse_calls:
-            yield from _call(calls, trays, header.name, mark)
-        case _Tray.CALL:
-            yield from _give_back(calls, trays, mark)
-        case tray:
-            trays.marked = True
-            calls.reader.forget()
-            sinks: dict[_Tray, Write] = {_Tray.REASONING: trays.reasoning, _Tray.CONTENT: trays.content}
-            yield from _text(calls, sinks.get(tray, _nowhere))
-
-
-def _text(calls: CallWriter, write: Write) -> Reading[None]:
-    """A body of text through its end; a message that starts without one ends it too."""
-    while marker := (yield from calls.reader.find(_IN_BODY, write)):
-        if marker in (START, CHANNEL):
-            calls.reader.position -= len(marker)
+    def _message(self, mark: int) -> Reading[None]:
+        """A message behind its `<|start|>`; one of another role is no message of the reply, so it is text."""
+        try:
+            yield from self._reader.take(_ROLE)
+        except (Malformed, EndOfText):
+            self._trays.content(self._reader.since(mark))
             return
-        if marker in _ENDS:
+        yield from self._header("", mark)
+
+    def _header(self, before: str, mark: int) -> Reading[None]:
+        """A header, `before` of it being taken, and its body. Without `<|message|>` it never opened: it is content."""
+        pieces = [before]
+        marker = yield from self._reader.find(_IN_HEADER, pieces.append)
+        if marker == MESSAGE:
+            yield from self._body(_Header.parse("".join(pieces)), mark)
             return
+        if marker == START:
+            self._reader.position -= len(START)
+        self._bodies.was_text(mark)
 
+    def _body(self, header: _Header, mark: int) -> Reading[None]:
+        match header.tray:
+            case Tray.CALL if self._request.parse_calls:
+                yield from self._bodies.call(mark, self._call(header.name))
+            case Tray.CALL:
+                yield from self._bodies.give_back(mark)
+            case tray:
+                sinks: dict[Tray, Write] = {
+                    Tray.REASONING: self._trays.reasoning,
+                    Tray.CONTENT: self._trays.content,
+                }
+                yield from self._text(sinks.get(tray, nowhere))
 
-def _nowhere(text: str) -> None:
-    """Takes what is for a built-in tool, not for the user (card: rule 2)."""
+    def _text(self, write: Write) -> Reading[None]:
+        """A body of text through its end; a message that starts without one ends it too."""
+        self._trays.marked = True
+        self._reader.forget()
+        while marker := (yield from self._reader.find(_IN_BODY, write)):
+            if marker in (START, CHANNEL):
+                self._reader.position -= len(marker)
+                return
+            if marker in _ENDS:
+                return
 
-
-def _call(calls: CallWriter, trays: Trays, name: str, mark: int) -> Reading[None]:
-    """A body that is the arguments of a call."""
-    reader = calls.reader
-    calls.open()
-    calls.begin(reader.offset - mark)
-    try:
+    def _call(self, name: str) -> Reading[None]:
+        """A body that is the arguments of a call."""
+        reader, calls = self._reader, self._calls
         if (yield from reader.peek_after_space()) == "{":
             calls.start(name)
             yield from copy_json(reader, calls.arguments)
-        elif (yield from reader.sees(Markers(_ENDS))):
+        elif (yield from reader.sees(_MESSAGE_ENDS)):
             calls.whole(name, "{}")
         else:
             raise Malformed
         yield from calls.close(_ENDS)
-    except (Malformed, EndOfText) as error:
-        if calls.state is not CallState.REAL:
-            yield from _give_back(calls, trays, mark)
-        elif not calls.stays_cut(ended=isinstance(error, EndOfText)):
-            yield from _give_back(calls, trays, mark) if calls.holding else _text(calls, _nowhere)
-
-
-def _give_back(calls: CallWriter, trays: Trays, mark: int) -> Reading[None]:
-    """The whole message, from its own start through its end, is content (contract, rule 7)."""
-    reader = calls.reader
-    if (yield from reader.find(_BODY_ENDS, _nowhere)) == START:
-        reader.position -= len(START)
-    trays.repaired(mark, "broken_message")
-    trays.content(reader.since(mark))
 
 
 HARMONY = Format(

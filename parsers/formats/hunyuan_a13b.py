@@ -16,7 +16,7 @@ HUNYUAN_A13B = Format(
         turn_heads=("<|extra_0|>", "<|extra_4|>", "<|startoftext|>"),
     ),
     calls=JsonListCalls(openers=("<tool_calls>",), closers=("</tool_calls>",)),
-    lead_ins=("助手：",),
+    lead_ins=("助手：",),  # noqa: RUF001  # the colon is the model's
     ends=("<|eos|>",),
 )
 

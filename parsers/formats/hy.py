@@ -60,6 +60,7 @@ def hy(version: Literal[3, 4], token_suffix: str = "") -> Format:
             ends_unclosed_call=(call[0], *group),
             typing=Typing(_types, convert_or_json),
             space="\n" if version == 3 else "",
+            group_holds="all calls",
         ),
     )
 

@@ -30,6 +30,7 @@ STEP3 = Format(
         ends_unclosed_call=(_CALL, _BEGIN, _END),
         trim="space",
         space="",
+        group_holds="all calls",
     ),
     ends=("<|EOT|>",),
 )

@@ -24,10 +24,14 @@ class WrappedListCalls(CallSyntax):
 
     wrappers: tuple[tuple[str, str], ...]
 
+    def closers_of(self, opener: str) -> tuple[str, ...]:
+        """The closer of the wrapper that `opener` opens."""
+        return tuple(closer for one, closer in self.wrappers if one == opener and closer)
+
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read the list and the closer of its wrapper."""
         yield from _BARE.read(calls, opener)
-        yield from calls.optional_closer(tuple(closer for one, closer in self.wrappers if one == opener and closer))
+        yield from calls.optional_closer(self.closers_of(opener))
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """The list in the wrapper that may stand behind text."""
@@ -43,7 +47,6 @@ XLAM = Format(
     calls=WrappedListCalls(
         wrappers=_WRAPPERS,
         openers=tuple(opener for opener, _ in _WRAPPERS),
-        closers=("</tool_call>",),
         answer_starts=("[",),
         answer_restarts=("</think>",),
         thinking_enders=(),

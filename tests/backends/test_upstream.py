@@ -389,6 +389,19 @@ async def test_the_break_is_told_to_the_server_as_one_error() -> None:
     assert body.closed
 
 
+async def test_what_the_servers_send_raises_leaves_as_itself() -> None:
+    """Servers of ASGI 2.4 tell with an OSError that the client has gone."""
+
+    class Deaf(Exchange):
+        async def send(self, message: Message) -> None:
+            raise OSError("the client has gone")
+
+    body = Body()
+    with pytest.raises(OSError, match="the client has gone"):
+        await Deaf(WHOLE).run(httpx2.MockTransport(lambda request: httpx2.Response(200, stream=body)))
+    assert body.closed
+
+
 class Answering(httpx2.AsyncBaseTransport):
     """Answers without reading the request's body."""
 

@@ -32,12 +32,14 @@ def test_every_family_in_every_way(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.endswith("9 families. Every way gave the same trays.\n")
 
 
-def test_chosen_families_and_scene(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "hermes", "--scene", "answer"]) == 0
+@pytest.mark.parametrize(
+    ("scene", "shown"), [("answer", "High water in Brest"), ("parallel", "  post_note {"), ("call", "  get_tide {")]
+)
+def test_chosen_families_and_scene(capsys: pytest.CaptureFixture[str], scene: str, shown: str) -> None:
+    assert main(["demo", "--scene", scene, "hermes", "glm45"]) == 0
     out = capsys.readouterr().out
-    assert "High water in Brest" in out
-    assert "finish_reason: stop" in out
-    assert "1 family." in out
+    assert out.count(shown) >= 2
+    assert out.endswith("2 families. Every way gave the same trays.\n")
 
 
 def test_different_trays_are_told_and_status_1(

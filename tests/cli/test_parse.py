@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from streamsieve.cli.main import main
+from streamsieve.parsers import cases
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.results import Message
 
 THINK = "<think>\nWhy.\n</think>\n\n"
 CALL = '<tool_call>\n{"name": "get_tide", "arguments": {"port": "São Luís"}}\n</tool_call>'
@@ -187,6 +190,19 @@ def test_a_bad_line_is_told_and_the_rest_goes_on(parse: Command, line: bytes, id
     assert set(bad) == {"id", "error"}
     assert bad["id"] == id
     assert isinstance(bad["error"], str)
+
+
+def test_a_parser_that_raises_is_told_and_the_rest_goes_on(parse: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(case: cases.Case, way: cases.Way, format: Format | None, *, deliver: str) -> Message:
+        if case.id == "bad":
+            raise ZeroDivisionError
+        return Message(content=case.raw)
+
+    monkeypatch.setattr(cases, "run", run)
+    lines = (json.dumps({"id": name, "raw": "x"}) for name in ("good", "bad", "good"))
+    first, bad, last = parse("--jsonl", stdin="\n".join(lines))
+    assert (first["content"], last["content"]) == ("x", "x")
+    assert bad == {"id": "bad", "error": "the parser raised ZeroDivisionError()"}
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -68,6 +69,17 @@ def test_half_of_the_format_goes_with_half_of_a_built_in_one() -> None:
 
 def test_its_cases_hold() -> None:
     assert command("check", str(PLUGIN / "cases.jsonl")).splitlines()[1].split()[-1] == "0"
+
+
+def test_its_own_tests_pass_there(tmp_path: Path) -> None:
+    """The conformance kit, with pytest as its entry point brings it and a copy of the plugin's tests."""
+    for part in ("tests", "cases.jsonl", "pyproject.toml"):
+        copy = shutil.copytree if (PLUGIN / part).is_dir() else shutil.copy
+        copy(PLUGIN / part, tmp_path / part)
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "--streamsieve-examples", "30"]
+    done = subprocess.run([str(PYTHON), "-m", "pytest", *options], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^2\d passed, 4 skipped", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_the_stage_runs_by_its_name_at_every_chunk_size() -> None:

@@ -202,8 +202,8 @@ END_OF_BODY: list[tuple[str, bytes, bytes]] = [
     ("with one of its line ends", b'data: {"choices":[{"delta":{"content":"b"}}]}\r\n', b'"content":"<toolb"'),
     ("[DONE] is completed", b"data: [DONE]", b"data: [DONE]\n\n"),
     ("[DONE] with one line end", b"data: [DONE]\n", b"data: [DONE]\n\n"),
-    ("a cut event comes last as it is", b'data: {"choices":[{"de', b'data: {"choices":[{"de'),
-    ("a cut comment", b": pi", b": pi"),
+    ("a cut event comes last as it is", b'data: {"choices":[{"de', b'\n\ndata: {"choices":[{"de'),
+    ("a cut comment", b": pi", b"\n\n: pi"),
 ]
 
 

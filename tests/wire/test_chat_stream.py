@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from streamsieve.parsers.chain import run
+from streamsieve.parsers.events import Event
+from streamsieve.parsers.request import Request
+from streamsieve.wire.choice import Choice, State
 from streamsieve.wire.settings import Settings
 
 HERMES: dict[str, Any] = {"tool_parser": "hermes"}
@@ -17,6 +22,7 @@ DONE = b"data: [DONE]\n\n"
 CALL = '<tool_call>\n{"name": "get_tide", "arguments": {"port": "Brest"}}\n</tool_call>'
 PING = '<tool_call>\n{"name": "ping"}\n</tool_call>'
 HALF = b'data: {"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}\n\n'
+NO_INDEX = b'data: {"id":"c","created":1,"model":"m","choices":[{"delta":{"content":"a"},"finish_reason":null}]}\n\n'
 CALLED = {"id": "call-1", "type": "function", "function": {"name": "ping", "arguments": "{}"}, "index": 0}
 
 
@@ -168,8 +174,8 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], list[Any], list[Any]]] = 
         "no index",
         HERMES,
         {},
-        [b'data: {"id":"c","created":1,"model":"m","choices":[{"delta":{"content":"a"}}]}\n\n'],
-        [(0, {"role": "assistant", "content": "a"}, None)],
+        [NO_INDEX, NO_INDEX],
+        [(0, {"role": "assistant", "content": "a"}, None), (0, {"content": "a"}, None)],
     ),
     (
         "reasoning in the other field",
@@ -271,6 +277,31 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], list[Any], list[Any]]] = 
         [ROLE_OUT, (0, {"reasoning": "Hm"}, None), (0, {"content": "</think>"}, None), (0, {}, "stop")],
     ),
     (
+        "what it sends then is not ours to leave out, but for a second role",
+        HERMES,
+        {},
+        [text("a"), {"delta": {"role": "assistant", "tool_calls": [CALLED]}}, text("")],
+        [
+            (0, {"role": "assistant", "content": "a"}, None),
+            (0, {"tool_calls": [CALLED]}, None),
+            (0, {"content": ""}, None),
+        ],
+    ),
+    (
+        "an empty reasoning field is left out, one that is no text stays",
+        {},
+        {},
+        [{"delta": {"content": "a", "reasoning_content": ""}}, {"delta": {"reasoning_content": {"x": 1}}}],
+        [(0, {"content": "a"}, None), (0, {"reasoning_content": {"x": 1}}, None)],
+    ),
+    (
+        "the role waits with a held text",
+        HERMES,
+        {},
+        [text("<tool"), text("s"), STOP],
+        [(0, {"role": "assistant", "content": "<tools"}, None), (0, {}, "stop")],
+    ),
+    (
         "no parser at all: only the field is renamed",
         {"reasoning_field": "reasoning_content"},
         {},
@@ -304,3 +335,35 @@ def test_what_the_client_is_told(
     assert reply.told == expected
     assert reply.data.count("[DONE]") == (DONE in upstream)
     assert all(chunk.keys() >= {"id", "created", "model"} for chunk in reply.chunks)
+
+
+class Recorder:
+    """A parser that notes what it is fed."""
+
+    def __init__(self) -> None:
+        self.fed: list[object] = []
+
+    async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
+        self.fed.append((text, token_ids))
+        return []
+
+    async def finish(self, reason: str | None) -> list[Event]:
+        self.fed.append(reason)
+        return []
+
+    async def aclose(self) -> None:
+        self.fed.append("closed")
+
+
+def test_what_a_parser_is_fed() -> None:
+    recorder = Recorder()
+    choice = Choice(0, recorder, State.PARSING, Request(), ())
+    chunks: list[dict[str, object]] = [
+        text("a", token_ids=[1, 2]),
+        text("b"),
+        text(""),
+        text("c", finish_reason="stop"),
+    ]
+    for chunk in chunks:
+        run(choice.read(chunk, keep=False))
+    assert recorder.fed == [("a", [1, 2]), ("b", None), ("c", None), "stop"]

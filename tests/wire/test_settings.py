@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.events import Event
+from streamsieve.wire.options import Options, settings_from
 from streamsieve.wire.settings import Settings
 
 
@@ -119,3 +121,15 @@ def test_what_is_refused_in_the_environment(environ: dict[str, str], words: list
 
 def test_another_prefix() -> None:
     assert Settings.from_environment({"MY_TOOL_PARSER": "hermes"}, prefix="MY_").tool_parser == "hermes"
+
+
+def test_options_are_the_fields_of_settings() -> None:
+    assert Options.__annotations__.keys() == {field.name for field in fields(Settings) if field.init}
+
+
+def test_settings_come_whole_or_one_by_one() -> None:
+    settings = Settings(deliver="complete")
+    assert settings_from(settings, {}) is settings
+    assert settings_from(None, {"deliver": "complete"}) == settings
+    with pytest.raises(ConfigurationError, match="deliver"):
+        settings_from(settings, {"deliver": "stream"})

@@ -35,6 +35,7 @@ STREAMS: list[tuple[str, bytes, list[tuple[bytes, bytes]]]] = [
         "data: a\u0085b\u2028c\x0b\x0cd\n\n".encode(),
         [("a\u0085b\u2028c\x0b\x0cd".encode(), b"")],
     ),
+    ("a line feed that begins a chunk, but no CR before it", b"data: a\rid\ndata: b\n\n", [(b"a\nb", b"id\n")]),
     ("blank lines", b"\n\r\n\rdata: a\n\n\n\n", [(b"a", b"")]),
 ]
 
@@ -57,7 +58,9 @@ def raw(events: list[Event]) -> bytes:
 @pytest.mark.parametrize(("stream", "expected"), [pytest.param(s, e, id=n) for n, s, e in STREAMS])
 def test_events_at_every_cut(stream: bytes, expected: list[tuple[bytes, bytes]]) -> None:
     for cut in range(len(stream) + 1):
-        assert dispatched(decode(stream[:cut], stream[cut:])) == expected, cut
+        events = decode(stream[:cut], stream[cut:])
+        assert dispatched(events) == expected, cut
+        assert raw(events) == stream or b": in it" in stream
     assert dispatched(decode(*(stream[i : i + 1] for i in range(len(stream))))) == expected
 
 
@@ -98,13 +101,15 @@ def test_the_last_event_needs_no_blank_line() -> None:
     assert decoder.close() is None
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000])
-def test_an_event_over_the_limit_passes_in_pieces_and_the_next_is_read(size: int) -> None:
-    long = b"data: " + b"x" * 50 + b"\nid: 1\n\n"
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_an_event_over_the_limit_passes_in_pieces_and_the_next_is_read(end: bytes) -> None:
+    long = end.join([b"data: " + b"x" * 24, b"data: " + b"y" * 24, b"data: z", b"", b""])
     stream = b"data: a\n\n" + long + b"data: b\n\n"
-    events = decode(*(stream[i : i + size] for i in range(0, len(stream), size)), limit=40)
-    assert raw(events) == stream
-    assert dispatched(events) == [(b"a", b""), (b"b", b"")]
+    cuts = [[stream[:cut], stream[cut:]] for cut in range(len(stream))]
+    for chunks in [*cuts, [stream[i : i + 1] for i in range(len(stream))]]:
+        events = decode(*chunks, limit=40)
+        assert raw(events) == stream
+        assert dispatched(events) == [(b"a", b""), (b"b", b"")]
 
 
 def test_no_more_than_the_limit_is_held() -> None:

@@ -100,6 +100,12 @@ def chunks(driver: Any, ids: list[str]) -> list[bytes]:
     ]
 
 
+def test_an_event_that_ends_another_chunk_is_not_taken_for_one_by_itself(driver: Any) -> None:
+    events = chunks(driver, ["c", "c"])
+    reply = driver.stream(Settings(tool_parser="hermes"), [*events, b"id: 7\n", events[-1]])
+    assert reply.sent[-3:] == [b"", b"id: 7\n" + events[-1], b""]
+
+
 LESSONS: list[tuple[str, list[str], int]] = [
     ("events that are alike are read once", ["c"] * 100, 1),
     ("a change costs one more", ["c"] * 50 + ["d"] * 50, 2),

@@ -1,0 +1,121 @@
+"""IFM K2 Horizon: calls as key and value tags, as such tags with types, or as JSON, whichever the request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from streamsieve.parsers.arguments.schema_types import Typing
+from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.json_object import JsonObjectCalls
+from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.calls.tagged import Head, Parameter, TaggedCalls
+from streamsieve.parsers.errors import unknown_choice
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.reasoning import ReasoningSpan
+from streamsieve.parsers.request import JsonSchema, Request
+from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.scanner import Malformed, Reader, Reading
+
+_GROUP = ("<ifm|tool_calls>", "</ifm|tool_calls>")
+_CALL = ("<ifm|tool_call>", "</ifm|tool_call>")
+_TYPE_OPEN, _TYPE_CLOSE = "<ifm|arg_type>", "</ifm|arg_type>"
+_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
+_ANY = "any"
+_TYPES = frozenset({*_JSON_TYPES.values(), "null", _ANY})
+
+
+class TypedParameter(Parameter):
+    """A parameter with a type tag between its key and its value."""
+
+    def read_head(self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing) -> Reading[Head]:
+        """Take key and type. Raises Malformed for a type that is missing, or that the schema does not allow."""
+        key = yield from self.read_key(reader, opener)
+        yield from reader.space()
+        yield from reader.take(_TYPE_OPEN)
+        pieces: list[str] = []
+        while (character := (yield from reader.peek())) != "<":
+            pieces.append(character)
+            reader.position += 1
+        yield from reader.take(_TYPE_CLOSE)
+        yield from self.open_value(reader)
+        said = "".join(pieces).partition("[")[0].strip()
+        return key, _narrowed(typing.types(schema, key), said)
+
+    def write_head(self, key: str, value: object, space: str) -> str:
+        """The key and the type of the value."""
+        said = _JSON_TYPES.get(type(value), "null")
+        return f"{super().write_head(key, value, space)}{space}{_TYPE_OPEN}{said}{_TYPE_CLOSE}"
+
+
+def _narrowed(types: frozenset[str], said: str) -> frozenset[str]:
+    """What a type tag leaves of a schema's types."""
+    if said not in _TYPES or (types and said not in types | {_ANY} and not (said == "integer" and "number" in types)):
+        raise Malformed
+    return types if said == _ANY else frozenset({said})
+
+
+@dataclass(frozen=True, kw_only=True)
+class HorizonCalls(CallSyntax):
+    """Calls in the syntax that `tool_call_format` in `chat_template_kwargs` names, the first where it is absent."""
+
+    syntaxes: tuple[tuple[str, CallSyntax], ...]
+
+    def of(self, request: Request) -> CallSyntax:
+        """The syntax that the request names."""
+        known = dict(self.syntaxes)
+        chosen = request.chat_template_kwargs.get("tool_call_format", self.syntaxes[0][0])
+        if chosen not in known:
+            raise unknown_choice("chat_template_kwargs.tool_call_format", chosen, known)
+        return known[str(chosen)]
+
+    def read(self, calls: CallWriter, opener: str) -> Reading[None]:
+        """Read one call, its opener taken."""
+        return self.of(calls.request).read(calls, opener)
+
+    def write(self, calls: Sequence[ToolCall], request: Request) -> str:
+        """All calls in one group."""
+        return f"{_GROUP[0]}{self.of(request).write(calls, request)}{_GROUP[1]}"
+
+
+_XML = TaggedCalls(
+    openers=_CALL[:1],
+    closers=_CALL[1:],
+    parameter=Parameter(
+        open="<ifm|arg_key>",
+        key_close="</ifm|arg_key>",
+        value_open="<ifm|arg_value>",
+        value_close="</ifm|arg_value>",
+    ),
+    ends_unclosed_call=(_CALL[0], *_GROUP),
+    repeated_key="refused",
+)
+_TYPED = replace(
+    _XML,
+    parameter=TypedParameter(
+        open=_XML.parameter.open,
+        key_close=_XML.parameter.key_close,
+        value_open=_XML.parameter.value_open,
+        value_close=_XML.parameter.value_close,
+    ),
+)
+_JSON = JsonObjectCalls(openers=_CALL[:1], closers=_CALL[1:])
+
+K2_HORIZON = Format(
+    name="k2_horizon",
+    tool_names=("k2_horizon",),
+    reasoning_names=("k2_horizon",),
+    reasoning=ReasoningSpan(
+        pairs=tuple((f"<ifm|{word}>", f"</ifm|{word}>") for word in ("think", "think_fast", "think_faster")),
+        levels=("reasoning_effort", ("high", "medium", "low")),
+        ends_at_call=True,
+    ),
+    calls=HorizonCalls(
+        groups=(_GROUP,),
+        openers=_CALL[:1],
+        closers=_CALL[1:],
+        syntaxes=(("xml", _XML), ("xml_typed", _TYPED), ("json", _JSON)),
+    ),
+)
+
+FORMATS = (K2_HORIZON,)
