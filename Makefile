@@ -3,13 +3,18 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test clean
+.PHONY: demo test formats clean
 
 demo: build/dev/demo.installed
 	$(BIN)/streamsieve demo
 
 test: build/dev/test.installed
 	$(BIN)/pytest $(PYTEST_FLAGS)
+
+# docs/formats.md, of the formats themselves; a test fails where it is stale.
+formats: build/dev/demo.installed
+	$(BIN)/streamsieve list --markdown > build/formats.md
+	mv build/formats.md docs/formats.md
 
 # The stamps stand beside the links that are the editable install: remove build/ and both are made anew.
 build/dev/demo.installed: GROUP =

@@ -72,9 +72,7 @@ def detect(
     if model.template is None:
         return _without_template(model, asked)
     portrait = portray(model)
-    wanted = Wanted(
-        reasoning=asked.reasoning is not None, calls=asked.tool is not None, prompt_tail=prompt_tail
-    )  # fmt: skip
+    wanted = Wanted(reasoning=asked.reasoning is not None, calls=asked.tool is not None, prompt_tail=prompt_tail)
     if AUTO not in asked:
         return _proved(model, portrait, asked, wanted)
     return _chosen(model, portrait, asked, wanted)
@@ -90,6 +88,7 @@ def settings_for(source: str, options: Options) -> Settings:
     )
     chosen = options.copy()
     chosen["tool_parser"], chosen["reasoning_parser"] = found.choice
+    chosen["response_template"] = options.get("response_template") or found.model.response_template
     return Settings(**chosen)
 
 
@@ -99,7 +98,7 @@ def _none(name: str | None) -> str | None:
 
 def _without_template(model: ModelFiles, asked: Choice) -> Detection:
     """By tokens, then by name. Names given by hand stand as they are: there is nothing to check them on."""
-    _selected(Choice(*(None if name == AUTO else name for name in asked)))
+    _selected(model, Choice(*(None if name == AUTO else name for name in asked)))
     if AUTO not in asked:
         return Detection(model=model, choice=asked, found_by="hand")
     if by_tokens := rules.by_tokens(model.tokens):
@@ -120,7 +119,7 @@ def _filled(asked: Choice, found: Choice) -> Choice:
 
 def _proved(model: ModelFiles, portrait: Portrait, asked: Choice, wanted: Wanted) -> Detection:
     """What was named by hand."""
-    format = _selected(asked)
+    format = _selected(model, asked)
     if format is None:
         return Detection(model=model, choice=asked, found_by="hand", portrait=portrait)
     template = model.template or ""
@@ -145,11 +144,11 @@ def _chosen(model: ModelFiles, portrait: Portrait, asked: Choice, wanted: Wanted
     template = model.template or ""
     fitting: list[Detection] = []
     first: tuple[Choice, Misfit] | None = None
-    for found_by, guess in _guesses(model, portrait):
+    for found_by, guess in [*_own(asked), *_guesses(model, portrait)]:
         choice = _filled(asked, guess)
         if wanted.reasoning and choice.reasoning is None and writes_thinking(portrait):
             continue
-        if format := _known(choice):
+        if format := _known(model, choice):
             outcome = check(format, portrait, template, wanted)
         elif any(choice):
             continue
@@ -173,14 +172,24 @@ def _chosen(model: ModelFiles, portrait: Portrait, asked: Choice, wanted: Wanted
     )
 
 
+def _own(asked: Choice) -> Iterator[tuple[FoundBy, Choice]]:
+    """What goes with a parser that was named by hand: the other half of its own family."""
+    if asked.tool not in (AUTO, None):
+        yield "hand", Choice(None, next(iter(registry.named("tool", asked.tool).reasoning_names), None))
+    if asked.reasoning not in (AUTO, None):
+        yield "hand", Choice(next(iter(registry.named("reasoning", asked.reasoning).tool_names), None), None)
+
+
 def _guesses(model: ModelFiles, portrait: Portrait) -> Iterator[tuple[FoundBy, Choice]]:
     """What the rules say, without thinking and calls of which the template shows nothing; each pair once."""
     found: list[tuple[FoundBy, Choice]] = [("name", choice) for choice in map(rules.by_name, model.names) if choice]
     found += [("template", choice) for choice in rules.by_template(model.template or "")]
+    if model.response_template is not None:
+        found += [("template", Choice("hf", "hf")), ("template", Choice("hf", None))]
     calls, seen = writes_calls(portrait), set[Choice]()
     for found_by, (tool, reasoning) in found:
         choice = Choice(tool if calls else None, reasoning)
-        reader = _known(Choice(None, reasoning))
+        reader = _known(model, Choice(None, reasoning))
         if reader and reader.reasoning and not knows_thinking(reader.reasoning, model.template or ""):
             choice = Choice(choice.tool, None)
         if choice not in seen and any(choice):
@@ -188,24 +197,24 @@ def _guesses(model: ModelFiles, portrait: Portrait) -> Iterator[tuple[FoundBy, C
             yield found_by, choice
 
 
-def _selected(choice: Choice) -> Format | None:
-    return registry.select(tool_parser=choice.tool, reasoning_parser=choice.reasoning)
+def _selected(model: ModelFiles, choice: Choice) -> Format | None:
+    return registry.select(
+        tool_parser=choice.tool, reasoning_parser=choice.reasoning, response_template=model.response_template
+    )
 
 
-def _known(choice: Choice) -> Format | None:
+def _known(model: ModelFiles, choice: Choice) -> Format | None:
     """The format of a guess; None for parsers that are not installed, or are none of a pair."""
     try:
-        return _selected(choice)
+        return _selected(model, choice)
     except ConfigurationError:
         return None
 
 
 def _contradiction(model: ModelFiles, choice: Choice, misfit: Misfit) -> str:
-    kinds = zip(("tool_parser", "reasoning_parser"), choice, strict=True)
-    names = " with ".join(f"{kind} {name!r}" for kind, name in kinds if name)
     thinking = {"default": "thinking not set", "on": "thinking on", "off": "thinking off"}[misfit.turn.mode]
     return (
-        f"{names} would misread {model.source} ({thinking}).\n"
+        f"{_options(choice)} would misread {model.source} ({thinking}).\n"
         f"  put into the chat template: {misfit.put_in}\n"
         f"  rendered: {misfit.reply[:_LONGEST]!r}\n"
         f"  came back: {str(misfit.came_out)[:_LONGEST]}\n  "
@@ -213,10 +222,7 @@ def _contradiction(model: ModelFiles, choice: Choice, misfit: Misfit) -> str:
 
 
 def _advice(model: ModelFiles, portrait: Portrait, wanted: Wanted, misfit: Misfit | None) -> str:
-    """What to set by hand: a prompt tail, or formats of which the check says that they fit."""
-    if misfit and misfit.fits_with_prompt and misfit.turn.mode == "default":
-        tail = portrait.tails["default"]
-        return f"It would come out right with prompt_tail={tail!r}, which would hold for every request"
+    """What to set by hand: parsers that pass the check, and a prompt tail where that would help."""
     wanted = replace(
         wanted,
         calls=wanted.calls and writes_calls(portrait),
@@ -224,13 +230,19 @@ def _advice(model: ModelFiles, portrait: Portrait, wanted: Wanted, misfit: Misfi
     )
     if not (wanted.calls or wanted.reasoning):
         return "Its replies need no parser; where that is wrong, set tool_parser and reasoning_parser by hand"
-    fitting = [choice for choice in _pairs(wanted) if _fits(model, portrait, wanted, choice)]
-    if not fitting:
-        return "No parser here reads it; set the parsers by hand where you know better (streamsieve list has the names)"
-    pairs = "; ".join(
-        ", ".join(f"{option}={name!r}" for option, name in choice._asdict().items() if name) for choice in fitting[:3]
-    )
-    return f"Parsers that read it, to set by hand: {pairs}"
+    fits = [(choice, fit) for choice in dict.fromkeys(_pairs(wanted)) if (fit := _fit(model, portrait, wanted, choice))]
+    fits.sort(key=lambda pair: not pair[1].exact)
+    ways = [_options(choice) for choice, _ in fits[:3]]
+    if misfit and misfit.fits_with_prompt and misfit.turn.mode == "default":
+        ways.append(f"prompt_tail={portrait.tails['default']!r}, which holds for every request")
+    if ways:
+        return f"What reads it, to set by hand: {'; or '.join(ways)}"
+    return "No parser here reads it; set the parsers by hand where you know better (streamsieve list has the names)"
+
+
+def _options(choice: Choice) -> str:
+    named = zip(("tool_parser", "reasoning_parser"), choice, strict=True)
+    return ", ".join(f"{option}={name!r}" for option, name in named if name)
 
 
 def _pairs(wanted: Wanted) -> Iterator[Choice]:
@@ -243,8 +255,9 @@ def _pairs(wanted: Wanted) -> Iterator[Choice]:
                 yield Choice(tool, reasoning)
 
 
-def _fits(model: ModelFiles, portrait: Portrait, wanted: Wanted, choice: Choice) -> bool:
-    format, template = _known(choice), model.template or ""
+def _fit(model: ModelFiles, portrait: Portrait, wanted: Wanted, choice: Choice) -> Fit | None:
+    format, template = _known(model, choice), model.template or ""
     if format is None or (format.reasoning and not knows_thinking(format.reasoning, template)):
-        return False
-    return isinstance(check(format, portrait, template, wanted), Fit)
+        return None
+    outcome = check(format, portrait, template, wanted)
+    return outcome if isinstance(outcome, Fit) else None

@@ -24,6 +24,7 @@ class ModelFiles:
 
     `source`: what it was read from. `names`: what it may be called, the surest first. `template`: the
     source of the chat template for requests with tools. `tokens`: special and added tokens.
+    `response_template`: what the parser `hf` reads by, where the tokenizer ships one.
     """
 
     source: str
@@ -32,6 +33,7 @@ class ModelFiles:
     tokens: frozenset[str] = frozenset()
     bos_token: str = ""
     eos_token: str = ""
+    response_template: Mapping[str, object] | None = None
 
 
 def read_model(source: str) -> ModelFiles:
@@ -41,7 +43,7 @@ def read_model(source: str) -> ModelFiles:
     where a file cannot be read, or `source` is neither there nor like a model's name.
     """
     path = Path(source)
-    if path.is_dir():
+    if source and path.is_dir():
         return _folder(source, path)
     if path.is_file():
         if path.suffix == ".gguf":
@@ -64,6 +66,7 @@ def _folder(source: str, path: Path) -> ModelFiles:
         raise ConfigurationError(
             f"model: {source} has neither tokenizer_config.json nor chat_template.jinja, and {len(models)} GGUF files"
         )
+    response_template = tokenizer.get("response_template")
     return ModelFiles(
         source=source,
         names=tuple(_folder_names(path)),
@@ -71,6 +74,7 @@ def _folder(source: str, path: Path) -> ModelFiles:
         tokens=frozenset(_added_tokens(path, tokenizer)),
         bos_token=_token(tokenizer.get("bos_token")),
         eos_token=_token(tokenizer.get("eos_token")),
+        response_template=response_template if isinstance(response_template, dict) else None,
     )
 
 

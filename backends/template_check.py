@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from streamsieve.backends.template_turns import CALLS, QUESTION, REASONING, TOOLS, Portrait, Turn
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
-from streamsieve.parsers.reasoning import ReasoningSpan
+from streamsieve.parsers.reasoning import Opening, ReasoningSpan
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 
 _THINKING = re.compile("think|thought", re.IGNORECASE)
 """What all families have in the markers that a prompt can end in."""
+
+_NO_TEXT = "calls without text before them: the template leaves it out, or the parser reads no calls behind it"
 
 Calls = Sequence[tuple[str, object]]
 """Names and arguments."""
@@ -52,6 +54,13 @@ class Misfit:
     fits_with_prompt: bool
     """Whether it would, if the parser saw what the prompt ends in."""
 
+    @property
+    def calls_are_text(self) -> bool:
+        """Whether nothing is wrong but that calls behind text were taken for text themselves."""
+        content = self.put_in.content
+        as_text = not self.came_out.calls and content and (self.came_out.content or "").startswith(content)
+        return bool(as_text and self.put_in.reasoning == self.came_out.reasoning)
+
 
 @dataclass(frozen=True, slots=True)
 class Fit:
@@ -71,27 +80,26 @@ class Wanted:
 
 
 def check(format: Format, portrait: Portrait, template: str, wanted: Wanted) -> Fit | Misfit:
-    """Parse back one turn of each mode of thinking, with two calls where the template can write two.
+    """Parse back, for each mode of thinking, an answer and a turn with calls: two where the template can write two.
 
-    Where content stands beside calls the template may leave it out, or the format may not read it there
-    (a list that counts only at the start of a reply); then the turn without it decides.
+    A prompt tail that is set holds whatever the request says of thinking, so only the default mode is judged with it.
     """
-    exact, notes = True, dict[str, None]()
-    for turns in _by_mode(portrait):
-        last: Misfit | None = None
-        for candidates in _alternatives(turns, wanted):
-            outcomes = [_parsed_back(format, turn, template, wanted) for turn in candidates]
-            fits = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
-            if fits:
-                best = max(fits, key=lambda fit: fit.exact)
-                exact &= best.exact
-                notes |= dict.fromkeys(best.notes)
-                break
-            last = last or next(outcome for outcome in outcomes if isinstance(outcome, Misfit))
-        else:
-            if last:
-                return last
-    return Fit(exact, tuple(notes))
+    fits: list[Fit] = []
+    for mode, turns in groupby(portrait.turns, key=lambda turn: turn.mode):
+        if mode != "default" and wanted.prompt_tail is not None:
+            continue
+        whole = [turn for turn in turns if turn.is_whole]
+        most = max((turn.shape.calls for turn in whole), default=0)
+        for count in dict.fromkeys((0, most if wanted.calls else 0)):
+            same = [turn for turn in whole if turn.shape.calls == count]
+            outcome = _parsed_back(format, same, template, wanted)
+            if isinstance(outcome, Misfit):
+                return outcome
+            fits += [outcome] if outcome else []
+    notes = [note for fit in fits for note in fit.notes]
+    notes += ["the template writes no tool calls"] if wanted.calls and not writes_calls(portrait) else []
+    notes += ["the template writes no thinking"] if wanted.reasoning and not writes_thinking(portrait) else []
+    return Fit(all(fit.exact for fit in fits), tuple(dict.fromkeys(notes)))
 
 
 def knows_thinking(span: ReasoningSpan, template: str) -> bool:
@@ -110,52 +118,56 @@ def writes_thinking(portrait: Portrait) -> bool:
     return in_prompt or any(turn.writes_thinking for turn in portrait.turns)
 
 
-def _by_mode(portrait: Portrait) -> Iterator[Sequence[Turn]]:
-    for _, turns in groupby(portrait.turns, key=lambda turn: turn.mode):
-        yield [*turns]
+def _parsed_back(format: Format, turns: Sequence[Turn], template: str, wanted: Wanted) -> Fit | Misfit | None:
+    """How turns of different shapes come out; one that does decides. None where there is no turn.
+
+    A turn with calls has text before them. Where the template leaves that out, or the format reads no
+    calls behind text (a list that counts only at the start of a reply), the turns without it decide.
+    """
+    first: Misfit | None = None
+    for content, same in groupby(turns, key=lambda turn: turn.shape.content):
+        outcomes = [_one_parsed_back(format, turn, template, wanted) for turn in same]
+        fits = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
+        if fits:
+            best = max(fits, key=lambda fit: fit.exact)
+            return best if content else replace(best, notes=(*best.notes, _NO_TEXT))
+        first = first or next(outcome for outcome in outcomes if isinstance(outcome, Misfit))
+        if not first.calls_are_text:
+            break
+    return first
 
 
-def _alternatives(turns: Sequence[Turn], wanted: Wanted) -> Iterator[Sequence[Turn]]:
-    """Turns that say the same in different shapes; the fullest first, of those with the most calls."""
-    counts = (2, 1, 0) if wanted.calls else (0,)
-    whole = [turn for turn in turns if turn.is_whole]
-    most = next((count for count in counts if any(turn.shape.calls == count for turn in whole)), 0)
-    for _, same in groupby((turn for turn in whole if turn.shape.calls == most), key=lambda turn: turn.shape.content):
-        yield [*same]
-
-
-def _parsed_back(format: Format, turn: Turn, template: str, wanted: Wanted) -> Fit | Misfit:
+def _one_parsed_back(format: Format, turn: Turn, template: str, wanted: Wanted) -> Fit | Misfit:
     request = Request.from_body({"tools": [*TOOLS], "chat_template_kwargs": turn.kwargs})
     reply, reasoning, notes = turn.reply, REASONING if turn.thinks else None, []
     if turn.thinks and not turn.writes_thinking:
-        if format.reasoning and knows_thinking(format.reasoning, template):
-            reply = _with_thinking(format.reasoning, turn, request)
-            notes.append("the template leaves thinking out of past turns, so the check wrote it as the parser has it")
-        else:
+        prompted = replace(request, prompt_tail=_tail(turn))
+        span = format.reasoning
+        if span is None or span.opening(prompted)[0] is Opening.ANSWERED or not knows_thinking(span, template):
             reasoning = None
-            notes.append("the template writes no thinking")
-    calls = CALLS[: turn.shape.calls]
-    if len(calls) < len(CALLS) and wanted.calls:
-        notes.append("the template writes one call a turn" if calls else "the template writes no calls")
-    if calls and not turn.shape.content:
-        notes.append(
-            "calls without text before them: the template leaves it out, or the parser reads no calls behind it"
-        )
-    put_in = Said(reasoning, turn.shape.content or None, calls)
+        else:
+            reply = _with_thinking(span, turn, prompted)
+            notes.append("the template leaves thinking out of past turns, so the check wrote it as the parser has it")
+    if wanted.calls and turn.shape.calls == 1:
+        notes.append("the template writes one call a turn")
+    put_in = Said(reasoning, turn.shape.content or None, CALLS[: turn.shape.calls])
     came_out = _read(format, reply, request, wanted.prompt_tail)
     if _agree(put_in, came_out, wanted):
         return Fit(_agree(put_in, came_out, wanted, exact=True), tuple(notes))
-    seen = _read(format, reply, request, turn.prompt.rpartition(QUESTION)[2])
+    seen = _read(format, reply, request, _tail(turn))
     return Misfit(turn, reply, put_in, came_out, _agree(put_in, seen, wanted))
 
 
-def _with_thinking(span: ReasoningSpan, turn: Turn, request: Request) -> str:
+def _with_thinking(span: ReasoningSpan, turn: Turn, prompted: Request) -> str:
     """The reply with thinking before it, behind what the prompt ends in; an empty one that is there gives way."""
     rest = turn.reply
     for opener, closer in span.pairs:
         rest = re.sub(rf"\A\s*(?:{re.escape(opener)}\s*)?{re.escape(closer)}\s*", "", rest)
-    tail = turn.prompt.rpartition(QUESTION)[2]
-    return span.write(f"{REASONING}\n", replace(request, prompt_tail=tail)) + rest
+    return span.write(f"{REASONING}\n", prompted) + rest
+
+
+def _tail(turn: Turn) -> str:
+    return turn.prompt.rpartition(QUESTION)[2]
 
 
 def _read(format: Format, reply: str, request: Request, prompt_tail: str | None) -> Said:

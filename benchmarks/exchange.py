@@ -24,7 +24,10 @@ from streamsieve.parsers.results import Message, ToolCall
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
 
-ROUNDS = 7
+ROUNDS = 40
+LENGTH = 30_000
+"""Characters of the reply: it takes about as long as the floor's loop, so that noise finds both alike."""
+
 SIZES = [100_000 * 2**doubling for doubling in range(6)]
 _BLOCK = 5_000  # chunks made at a time, so that a long reply's chunks do not fill the memory
 
@@ -92,7 +95,7 @@ def _blocks(text: str, event: Callable[[str], bytes]) -> Iterator[list[bytes]]:
 
 
 def measure(settings: Settings, format: Format) -> dict[str, float]:
-    text = reply(format, 250_000)
+    text = reply(format, LENGTH)
     best = best_in_turns(
         {
             "floor": floor,

@@ -22,19 +22,9 @@ from streamsieve.parsers.chain import Chain, run
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import listing, select
-from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
+from streamsieve.parsers.specimens import asked, calls_are_known, speaks_beside_calls, thinks
 
-_TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "save_file",
-            "parameters": {"type": "object", "properties": {"body": {"type": "string"}}},
-        },
-    }
-]
-_REQUEST = Request.from_body({"tools": _TOOLS})
 _PROSE = 'The plan is to write it "as is", step by step, and to check the result at the end of each line.\n'
 _GROWTH_ROUNDS = 3
 _TIMED = 200_000  # characters of the string argument
@@ -48,14 +38,13 @@ def prose(size: int) -> str:
 
 def reply(format: Format, size: int) -> str:
     """Reasoning, content and one call with a string argument of `size` characters, as `format` writes them."""
-    thinks = format.reasoning is not None or format.messages is not None
-    speaks = format.calls is None or not format.calls.answer_starts or bool(format.calls.line_starts)
+    calls = [ToolCall("call", "file.save", json.dumps({"body": prose(size)}))] if calls_are_known(format) else []
     message = Message(
-        reasoning=prose(size // 20) if thinks else None,
-        content=prose(size // 20) if speaks else None,
-        tool_calls=[ToolCall("call", "save_file", json.dumps({"body": prose(size)}))],
+        reasoning=prose(size // 20) if thinks(format) else None,
+        content=prose(size // 20) if speaks_beside_calls(format) else None,
+        tool_calls=calls,
     )
-    return format.render(message, _REQUEST)
+    return format.render(message, asked(format))
 
 
 def hostile(size: int) -> dict[str, str]:
@@ -85,7 +74,7 @@ def deltas(text: str) -> list[str]:
 
 def machine_seconds(format: Format, pieces: Sequence[str]) -> float:
     """Seconds a delta for a machine fed by hand."""
-    machine = format.machine(_REQUEST)
+    machine = format.machine(asked(format))
     feed = machine.feed
     start = time.perf_counter()
     for piece in pieces:
@@ -100,7 +89,7 @@ async def _pass_on(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
 
 
 async def _through_chain(format: Format, pieces: Sequence[str]) -> float:
-    chain = Chain(format.machine(_REQUEST), [_pass_on])
+    chain = Chain(format.machine(asked(format)), [_pass_on])
     feed = chain.feed
     start = time.perf_counter()
     for piece in pieces:
@@ -128,7 +117,7 @@ def growth(format: Format, text_of: Callable[[int], str]) -> float:
 
 def _processor_seconds(format: Format, pieces: Sequence[str]) -> float:
     """Processor time, which other processes do not add to, for a whole reply."""
-    machine = format.machine(_REQUEST)
+    machine = format.machine(asked(format))
     feed = machine.feed
     start = time.process_time()
     for piece in pieces:
@@ -140,7 +129,7 @@ def _processor_seconds(format: Format, pieces: Sequence[str]) -> float:
 def peak_memory(format: Format, size: int = 10_000_000) -> int:
     """Bytes that a machine holds at most while it streams a reply of `size` characters, its events thrown away."""
     text = reply(format, size)
-    machine = format.machine(_REQUEST)
+    machine = format.machine(asked(format))
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     for at in range(0, len(text), DELTA_LENGTH):

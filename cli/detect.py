@@ -81,8 +81,7 @@ def _print(found: Detection) -> None:
             print("thinking          no switch")
         for mode, tail in portrait.tails.items():
             print(f"prompt ends in    {tail!r} (thinking {'not set' if mode == 'default' else mode})")
-    print(
-        f"check             {'what the chat template writes comes back as it went in' if fit else 'none: no template'}"
-    )
+    proof = "what the chat template writes comes back as it went in"
+    print(f"check             {proof if fit else 'none: no parser' if portrait else 'none: no template'}")
     for note in fit.notes if fit else ():
         print(f"                  {note}")

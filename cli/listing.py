@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
+from streamsieve.cli import formats_page
 from streamsieve.cli.parser_options import Commands
 from streamsieve.parsers import registry
 from streamsieve.parsers.registry import NameEntry, StageEntry
@@ -17,11 +18,20 @@ def add(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser("list", help="list parsers and stages, plugins too")
     command.set_defaults(run=run)
-    command.add_argument("--json", action="store_true", help="one JSON object: tool, reasoning, stages")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one JSON object: tool, reasoning, stages")
+    form.add_argument(
+        "--markdown",
+        action="store_true",
+        help="a page about the built-in formats: markers, examples, what streams, what a cut leaves",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the names; a broken plugin is shown as such and is no failure of the command."""
+    if options.markdown:
+        print(formats_page.page(formats_page.built_in()), end="")
+        return 0
     listing = registry.listing()
     if options.json:
         print(json.dumps(listing, ensure_ascii=False))

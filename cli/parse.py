@@ -33,6 +33,11 @@ def add(commands: Commands) -> None:
     add_parser_options(command)
     command.add_argument("--tools", metavar="FILE", help="JSON: the list of tools, as in a request")
     command.add_argument(
+        "--response-template",
+        metavar="FILE",
+        help="JSON: what the parser hf reads by; a tokenizer_config.json that has it will do",
+    )
+    command.add_argument(
         "--finish", choices=("stop", "length"), default="stop", help="how the engine ended it (default: %(default)s)"
     )
     command.add_argument(
@@ -81,6 +86,7 @@ def _text_case(data: bytes, options: argparse.Namespace) -> Case:
         ignore=frozenset(),
         forbid=(),
         special=(),
+        response_template=_template(options.response_template),
     )
 
 
@@ -146,14 +152,31 @@ def _text(data: bytes, name: str) -> str:
 
 
 def _tools(name: str) -> list[object]:
-    with _open(name) as file:
-        try:
-            tools = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise ConfigurationError(f"tools: {name} is not JSON: {error}") from error
+    tools = _json(name, "tools")
     if not isinstance(tools, list):
         raise ConfigurationError(f"tools: {name} must hold a JSON list, as in a request")
     return tools
+
+
+def _template(name: str | None) -> JsonObject | None:
+    """The template in a file of its own, or under its key in a tokenizer_config.json."""
+    if name is None:
+        return None
+    template = _json(name, "response_template")
+    if isinstance(template, dict):
+        template = template.get("response_template", template)
+    if not isinstance(template, dict):
+        raise ConfigurationError(f"response_template: {name} must hold a JSON object")
+    return template
+
+
+def _json(name: str, option: str) -> object:
+    with _open(name) as file:
+        try:
+            value: object = json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise ConfigurationError(f"{option}: {name} is not JSON: {error}") from error
+    return value
 
 
 def _chunking(text: str) -> Chunking:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from streamsieve.cli.parser_options import Commands, add_parser_options
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.parsers.rules import AUTO, Choice
+from streamsieve.parsers.rules import AUTO
+from streamsieve.wire.options import Options
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--model",
         metavar="PATH",
-        help="the model behind it (folder, .gguf or .jinja file, name): finds the parsers called auto, checks the others",
+        help="the model behind it (folder, .gguf or .jinja file, name): finds parsers called auto, checks the others",
     )
     command.add_argument(
         "--allow-misfit", action="store_true", help="start with parsers that contradict the model's chat template"
     )
+    for kind in ("reasoning", "tool"):
+        command.add_argument(
+            f"--{kind}-parser-plugin",
+            metavar="FILE_OR_MODULE",
+            help=f"a file or module that registers {kind} parsers as vLLM has it, for --{kind}-parser to choose from",
+        )
     command.add_argument(
         "--enable-auto-tool-choice", action="store_true", help="accepted as vLLM has it; needs a tool parser"
     )
@@ -69,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
     from streamsieve.backends.application import application
 
+    _load_plugins(options)
     settings = _settings(options)
     app = application(_backend(options), settings, api_key=_key("api_key", options.api_key, API_KEY))
     config = uvicorn.Config(
@@ -99,41 +107,50 @@ def _listener(host: str, port: int) -> socket.socket:
         raise ConfigurationError(f"host, port: cannot listen on {host} port {port}: {error.strerror}") from error
 
 
+def _load_plugins(options: argparse.Namespace) -> None:
+    """vLLM's parser plugins, before any name is looked up; one file may be given for both kinds."""
+    from streamsieve.parsers.vllm_plugins.loading import load
+
+    given = {
+        "reasoning_parser_plugin": options.reasoning_parser_plugin,
+        "tool_parser_plugin": options.tool_parser_plugin,
+    }
+    for source in dict.fromkeys(filter(None, given.values())):
+        load(source, next(option for option, value in given.items() if value == source))
+
+
 def _settings(options: argparse.Namespace) -> Settings:
     if options.enable_auto_tool_choice and options.tool_parser in (None, "none"):
         names = ", ".join(entry["name"] for entry in registry.listing()["tool"])
         raise ConfigurationError(f"--enable-auto-tool-choice: --tool-parser is missing. Choices: {names}")
-    parsers = _parsers(options)
-    return Settings(
-        reasoning_parser=parsers.reasoning,
-        tool_parser=parsers.tool,
-        stages=options.stage,
-        reasoning_field=options.reasoning_field,
-        deliver=options.deliver,
-        prompt_tail=options.prompt_tail,
-    )
-
-
-def _parsers(options: argparse.Namespace) -> Choice:
-    """The parser names, `auto` replaced; where the model is at hand, those given are held to its chat template."""
-    given = Choice(options.tool_parser, options.reasoning_parser)
+    given: Options = {
+        "reasoning_parser": options.reasoning_parser,
+        "tool_parser": options.tool_parser,
+        "stages": options.stage,
+        "reasoning_field": options.reasoning_field,
+        "deliver": options.deliver,
+        "prompt_tail": options.prompt_tail,
+    }
     if options.model is None:
-        if AUTO in given:
+        if AUTO in (options.tool_parser, options.reasoning_parser):
             raise ConfigurationError("--tool-parser, --reasoning-parser: 'auto' needs --model")
-        return given
-    from streamsieve.backends.detection import NothingFits, detect
+        return Settings(**given)
+    return _fitting(options, given)
+
+
+def _fitting(options: argparse.Namespace, given: Options) -> Settings:
+    """The settings with `auto` replaced, and the parsers held to the chat template of the model."""
+    from streamsieve.backends.detection import NothingFits, settings_for
 
     try:
-        return detect(
-            options.model, tool_parser=given.tool, reasoning_parser=given.reasoning, prompt_tail=options.prompt_tail
-        ).choice
+        return settings_for(options.model, given)
     except NothingFits as error:
-        if AUTO in given:
+        if AUTO in (options.tool_parser, options.reasoning_parser):
             raise
         if not options.allow_misfit:
             raise ConfigurationError(f"{error}\n  --allow-misfit starts all the same") from error
         print(f"streamsieve serve: warning: {error}", file=sys.stderr)
-        return given
+        return Settings(**given)
 
 
 def _backend(options: argparse.Namespace) -> ASGIApp:

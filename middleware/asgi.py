@@ -6,7 +6,7 @@ and whoever reads one says what it must be.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import cast
 
 Scope = MutableMapping[str, object]
@@ -27,14 +27,9 @@ def headers_of(holder: Mapping[str, object]) -> Headers:
     return [(bytes(name).lower(), bytes(value)) for name, value in pairs]
 
 
-def values(headers: Headers, name: bytes) -> Iterator[bytes]:
-    """Each value of the header `name`, which is in lower case."""
-    return (value for header, value in headers if header == name)
-
-
 def body_of(message: Message) -> bytes:
-    """The bytes of a request or response body message."""
-    return cast("bytes", message.get("body", b""))
+    """The bytes of a request or response body message; some apps send them as a `memoryview`."""
+    return bytes(cast("bytes", message.get("body", b"")))
 
 
 def is_last(message: Message) -> bool:

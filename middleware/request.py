@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from streamsieve.middleware.asgi import Message, Receive, Scope, body_of, headers_of, is_last, values
+from streamsieve.middleware.asgi import Message, Receive, Scope, body_of, headers_of, is_last
 
 
 class Replay:
@@ -46,7 +46,7 @@ async def read_body(receive: Receive, limit: int) -> tuple[list[Message], bytes 
 
 def announced_length(scope: Scope) -> int:
     """The request's content-length in bytes; 0 where it is absent or no number."""
-    length = next(values(headers_of(scope), b"content-length"), b"")
+    length = dict(headers_of(scope)).get(b"content-length", b"")
     return int(length) if length.isdigit() else 0
 
 

@@ -6,17 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import cast
 
-from streamsieve.middleware.asgi import (
-    Application,
-    Headers,
-    Message,
-    Receive,
-    Scope,
-    Send,
-    body_of,
-    headers_of,
-    is_last,
-)
+from streamsieve.middleware.asgi import Headers, Message, Send, body_of, headers_of, is_last
 from streamsieve.middleware.request import BODY_EXTENSIONS
 from streamsieve.wire.exchange import Exchange
 
@@ -31,28 +21,19 @@ class Phase(enum.Enum):
 
 
 class Responder:
-    """Calls the app once, with a `send` that puts the body through the exchange.
+    """The app's `send`: the body of its response goes through the exchange, all else straight on.
 
-    Whatever the app or the server's `send` raises passes through. When the app is done, however it
-    ended, the exchange is freed.
+    What the exchange or the server's `send` raises reaches the app. Whoever made the exchange frees it.
     """
 
-    def __init__(self, app: Application, exchange: Exchange) -> None:
-        self._app = app
+    def __init__(self, exchange: Exchange, send: Send) -> None:
         self._exchange = exchange
+        self._send = send
         self._phase = Phase.WAITING
         self._start: Message = {}  # withheld, as it came, and the headers it is to have instead
         self._headers: Headers = []
-        self._send: Send = _unattached
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._send = send
-        try:
-            await self._app(scope, receive, self._answer)
-        finally:
-            await self._exchange.aclose()
-
-    async def _answer(self, message: Message) -> None:
+    async def __call__(self, message: Message) -> None:
         match self._phase, message["type"]:
             case Phase.WAITING, "http.response.start":
                 await self._begin(message)
@@ -108,6 +89,13 @@ class Responder:
         await self._send(message)
 
 
+async def refuse(send: Send, body: bytes) -> None:
+    """Answer a request that cannot be served, without the app: status 400 and this JSON body."""
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
 def _unbuffered(headers: Headers) -> Headers:
     """The headers of a stream, with what keeps caches and proxies from holding it where the app did not say."""
     present = {name for name, _ in headers}
@@ -115,7 +103,3 @@ def _unbuffered(headers: Headers) -> Headers:
 
 
 _STREAM_HEADERS: Headers = [(b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
-
-
-async def _unattached(message: Message) -> None:
-    raise RuntimeError(f"{message['type']} before the app was called")

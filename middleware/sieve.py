@@ -6,7 +6,7 @@ from typing import Unpack
 
 from streamsieve.middleware.asgi import Application, Message, Receive, Scope, Send, route_path
 from streamsieve.middleware.request import NARROWED, Replay, announced_length, narrowed, read_body
-from streamsieve.middleware.responder import Responder
+from streamsieve.middleware.responder import Responder, refuse
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.options import Options, settings_from
 from streamsieve.wire.settings import Settings
@@ -22,6 +22,7 @@ class SieveMiddleware:
     Ours are the POST requests to `paths`, below `root_path`. Their body is read ahead of the app, up to
     `max_body` bytes; a longer one goes to the app with nothing done. Every other scope and message goes
     through as the very object it is. Put it inside of what compresses: an encoded body is not touched.
+    What the app raises passes, and frees what is held of the reply.
     """
 
     def __init__(self, app: Application, *, settings: Settings | None = None, **options: Unpack[Options]) -> None:
@@ -38,12 +39,17 @@ class SieveMiddleware:
             await self.app(scope, replay, send)
             return
         exchange = Exchange(self.settings, body)
+        if exchange.refusal is not None:
+            await refuse(send, exchange.refusal)
+            return
         inner = narrowed(scope, len(exchange.request_body))
         request: Message = {"type": "http.request", "body": exchange.request_body, "more_body": False}
         try:
-            await Responder(self.app, exchange)(inner, Replay([request], receive), send)
-        finally:  # what the app left in its scope, as a router leaves the route, is for the middleware outside
+            await self.app(inner, Replay([request], receive), Responder(exchange, send))
+        finally:
+            # What the app left in its scope, as a router leaves the route, is for the middleware outside.
             scope.update({name: value for name, value in inner.items() if name not in NARROWED})
+            await exchange.aclose()
 
     def _is_ours(self, scope: Scope) -> bool:
         return (

@@ -36,6 +36,7 @@ class CallWriter:
     ) -> None:
         self.reader = reader
         self.request = request
+        self.reads_whole = whole
         self.holding = whole or complete
         self._keeps_cut_calls = not complete
         self.state = CallState.NONE
@@ -125,18 +126,20 @@ class CallWriter:
         """No call begins here after all, and what was read since `begin` is framing."""
         self.state = CallState.NONE
 
-    def close(self, closers: tuple[str, ...]) -> Reading[None]:
-        """The call is complete: take its closing marker, and end it.
+    def close(self, closers: tuple[str, ...], arguments_closers: Markers | None = None) -> Reading[None]:
+        """The call is complete: take the closing marker of its arguments, where they have one, and its own; end it.
 
         One that is missing is forgiven where the reply or the turn ends, or another call or the end of
         the group comes; anything else there breaks the call.
         """
-        reader = self.reader
+        reader, before = self.reader, arguments_closers or Markers(())
         yield from reader.space()
+        if (yield from reader.takes(before)):
+            yield from reader.space()
         seen = yield from reader.sees(self.boundaries)
         if seen in closers:
             reader.position += len(seen or "")
-        elif seen is None and not reader.is_over and not reader.ends_within(self.boundaries):
+        elif seen is None and not reader.is_over and not any(map(reader.ends_within, (self.boundaries, before))):
             raise Malformed
         else:
             self.unclosed()

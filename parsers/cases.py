@@ -39,6 +39,7 @@ class Case:
     `soft`: reasoning and content are compared stripped, an empty string counting as null.
     `ignore`: trays that are not judged. `forbid`: what may be in neither text tray.
     `special`: markers that are single special tokens in the model's tokenizer.
+    `response_template`: the template that the tokenizer ships, which the parser `hf` reads by.
     """
 
     id: str
@@ -54,10 +55,15 @@ class Case:
     ignore: frozenset[str]
     forbid: tuple[str, ...]
     special: tuple[str, ...]
+    response_template: Mapping[str, object] | None = None
 
     def format(self) -> Format | None:
         """The format that the case's parser names choose. Raises ConfigurationError where there is none."""
-        return registry.select(tool_parser=self.tool_parser, reasoning_parser=self.reasoning_parser)
+        return registry.select(
+            tool_parser=self.tool_parser,
+            reasoning_parser=self.reasoning_parser,
+            response_template=self.response_template,
+        )
 
 
 def load(path: Path) -> Iterator[Case]:
@@ -100,6 +106,7 @@ def read(line: str | bytes) -> Case:
         ignore=frozenset(_strings(fields, "ignore") or ()),
         forbid=_strings(fields, "forbid") or (),
         special=_strings(fields, "special") or (),
+        response_template=_template(fields),
     )
 
 
@@ -108,6 +115,13 @@ def _request(fields: Mapping[str, object]) -> Request:
     if not isinstance(more, dict):
         raise CaseError("request: not an object")
     return Request.from_body({"tools": fields.get("tools"), **more}, prompt_tail=_text(fields, "prompt_tail"))
+
+
+def _template(fields: Mapping[str, object]) -> Mapping[str, object] | None:
+    template = fields.get("response_template")
+    if template is not None and not isinstance(template, dict):
+        raise CaseError("response_template: not an object")
+    return template
 
 
 def _answer(fields: Mapping[str, object], key: str) -> Answer | None:

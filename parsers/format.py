@@ -63,6 +63,11 @@ class Format:
         """
         return Machine(self, request, deliver=deliver, whole=whole, tokens=tokens)
 
+    def check(self, request: Request) -> None:
+        """Raise ConfigurationError where the request's `chat_template_kwargs` ask for what the format does not have."""
+        if self.reasoning:
+            self.reasoning.of(request)
+
     def render(self, message: Message, request: Request) -> str:
         """`message` as the model would write it in reply to `request`.
 
@@ -82,6 +87,8 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
         raise ConfigurationError("reasoning_parser, tool_parser: neither is set")
     other = tools or reasoning
     if chosen.messages or (other and other.messages):
+        if combined := _combined(reasoning, tools):
+            return combined
         if other is not chosen:
             raise ConfigurationError(
                 f"reasoning_parser {_said(reasoning, 'reasoning')} and tool_parser {_said(tools, 'tool')} cannot work "
@@ -107,6 +114,12 @@ def _by_names(chosen: Format, messages: MessageSyntax | None, reasoning: bool, t
     if messages is None or (reasoning and tools):
         return chosen
     return replace(chosen, messages=OneOfBoth(syntax=messages, untold="calls" if reasoning else "reasoning"))
+
+
+def _combined(reasoning: Format | None, tools: Format | None) -> Format | None:
+    """What a message syntax makes of being combined, where it can be."""
+    messages = [one.messages for one in (reasoning, tools) if one and one.messages]
+    return next(filter(None, (one.combined(reasoning, tools) for one in messages)), None)
 
 
 def _union(markers: Iterable[tuple[str, ...]]) -> tuple[str, ...]:

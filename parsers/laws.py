@@ -16,7 +16,7 @@ from streamsieve.parsers.reading import read
 from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
-from streamsieve.parsers.specimens import PROSE, Tray, asked, cut, told
+from streamsieve.parsers.specimens import PROSE, Tray, asked, cut, restored, told
 
 Answer = tuple[str | None, str | None, list[tuple[str, str]], str | None]
 
@@ -53,17 +53,27 @@ def one_answer(format: Format, text: str, request: Request, finish: str | None, 
 
 
 def keeps_plain_text(format: Format, text: str, finish: str | None) -> None:
-    """Text without any beginning of a marker, nor white space at its ends, comes out as it is (rules 2 and 3)."""
+    """Text without any beginning of a marker, nor white space at its ends, comes out as it is (rules 2 and 3).
+
+    Where the format rewrites escapes, those are left out.
+    """
+    if format.rewriting:
+        text = text.replace("\\", "")
     message = read(format, list(text), asked(format), finish)
     kept = (message.reasoning or "") + (message.content or "")
-    _must(kept == text and not message.tool_calls, f"plain text is kept: {text!r} came out as {message}")
+    _must(
+        kept == restored(format) + text and not message.tool_calls,
+        f"plain text is kept: {text!r} came out as {message}",
+    )
 
 
 def invents_nothing(format: Format, text: str) -> None:
-    """Each text tray is a subsequence of the reply (rule 3)."""
+    """Each text tray is a subsequence of the reply (rule 3), but where the format rewrites it."""
+    if format.rewriting:
+        return
     message = read(format, list(text), asked(format))
     for tray in (message.reasoning, message.content):
-        rest = iter(text)
+        rest = iter(restored(format) + text)
         _must(all(character in rest for character in tray or ""), f"nothing is invented: {tray!r} of {text!r}")
 
 
@@ -88,6 +98,8 @@ def said(message: Message) -> tuple[str | None, str | None, list[tuple[str, obje
 
 def leaves_at_once(format: Format, tray: Tray, size: int) -> None:
     """Visible text that could not begin a marker leaves in the `feed` it came in; so does a string argument."""
+    if restored(format):
+        return  # nothing that could be told
     text = told(format, tray)
     start = text.index(PROSE) + 8
     machine = format.machine(asked(format))
@@ -100,7 +112,7 @@ def leaves_at_once(format: Format, tray: Tray, size: int) -> None:
 
 def sends_nothing_for_a_marker(format: Format) -> None:
     """A delta that is only a think marker gives no text, and the next one goes to the right tray (rules 2 and 5)."""
-    if format.reasoning is None:
+    if format.reasoning is None or restored(format):
         return
     opener, closer = format.reasoning.pairs[0]
     machine = format.machine(asked(format))

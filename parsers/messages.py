@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
 from streamsieve.parsers.trays import Trays
+
+if TYPE_CHECKING:
+    from streamsieve.parsers.format import Format
 
 
 class Tray(Enum):
@@ -26,7 +29,12 @@ class Tray(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class MessageSyntax(ABC):
-    """How a format writes a reply as messages, each with a header that says which tray its body goes to."""
+    """How a format writes a reply as messages, each with a header that says which tray its body goes to.
+
+    `markers`: what means something in a reply, and what, in a few words.
+    """
+
+    markers: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
@@ -35,6 +43,10 @@ class MessageSyntax(ABC):
     @abstractmethod
     def write(self, message: Message, request: Request) -> str:
         """The message as the format writes it."""
+
+    def combined(self, reasoning: Format | None, tools: Format | None) -> Format | None:
+        """The format of a reply read by these two, one of which is of this syntax; None where that cannot be."""
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,18 +15,20 @@ from streamsieve.parsers.request import Request
 class Switch:
     """How `chat_template_kwargs` turns thinking on and off.
 
-    `keys`: on where any of them that is given is true, off where none is. `level`: a key that says how
+    `keys`: on where any of them that is given is true, off where none is; or, with `decides`, where the
+    first that is given is true. `level`: a key that says how
     much thinking is wanted, and its value for none. Off where either says so; `default` where neither is given.
     """
 
     keys: tuple[str, ...] = ()
+    decides: Literal["any", "first"] = "any"
     level: tuple[str, object] | None = None
     default: bool = True
 
     def is_on(self, kwargs: Mapping[str, object]) -> bool:
         """Whether a request with these `chat_template_kwargs` wants thinking."""
         given = [bool(kwargs[key]) for key in self.keys if kwargs.get(key) is not None]
-        says = [any(given)] if given else []
+        says = [any(given if self.decides == "any" else given[:1])] if given else []
         if self.level and (wanted := kwargs.get(self.level[0])) is not None:
             says.append(wanted != self.level[1])
         return all(says) if says else self.default

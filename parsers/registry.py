@@ -19,6 +19,7 @@ from streamsieve.parsers import formats, plugins
 from streamsieve.parsers.chain import NOT_A_STAGE, Stage
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.parsers.format import Format, combine
+from streamsieve.parsers.formats.response_template import HF, templated
 
 Kind = Literal["tool", "reasoning"]
 T = TypeVar("T")
@@ -52,20 +53,28 @@ class Listing(TypedDict):
 
 
 @cache
+def families() -> tuple[tuple[str, tuple[Format, ...]], ...]:
+    """The modules in `parsers/formats/`: what each says of itself, and its `FORMATS`."""
+    modules = [import_module(f"{formats.__name__}.{found.name}") for found in pkgutil.iter_modules(formats.__path__)]
+    return tuple((inspect.getdoc(module) or "", module.FORMATS) for module in modules)
+
+
 def built_in() -> tuple[Format, ...]:
-    """The formats of this package, each once: those in the `FORMATS` of every module in `parsers/formats/`."""
-    modules = (import_module(f"{formats.__name__}.{found.name}") for found in pkgutil.iter_modules(formats.__path__))
-    return tuple(format for module in modules for format in module.FORMATS)
+    """The formats of this package, each once."""
+    return tuple(format for _, family in families() for format in family)
 
 
-def select(*, tool_parser: str | None, reasoning_parser: str | None) -> Format | None:
+def select(
+    *, tool_parser: str | None, reasoning_parser: str | None, response_template: Mapping[str, object] | None = None
+) -> Format | None:
     """The format that reads replies by these two names; "none" is the same as None.
 
-    None where neither is set. Raises `ConfigurationError` for an unknown, broken or doubly claimed name
-    and for two formats that cannot work together.
+    None where neither is set. `response_template` is what `hf` reads by; other names do not look at it.
+    Raises `ConfigurationError` for an unknown, broken or doubly claimed name, for two formats that cannot
+    work together, and for a template that is missing or wrong.
     """
-    tool = _format("tool", tool_parser)
-    reasoning = _format("reasoning", reasoning_parser)
+    tool = templated(_format("tool", tool_parser), response_template, "tool")
+    reasoning = templated(_format("reasoning", reasoning_parser), response_template, "reasoning")
     return combine(reasoning, tool) if tool or reasoning else None
 
 
@@ -170,7 +179,7 @@ def _by_name(claims: Iterable[tuple[str, _Claim[T]]]) -> _Claims[T]:
 
 
 def _built_in(kind: Kind) -> Iterator[tuple[str, _Claim[Format]]]:
-    for format in built_in():
+    for format in (*built_in(), HF):
         names = format.tool_names if kind == "tool" else format.reasoning_names
         for name in names:
             yield name, _Claim(_OURS, f"{_OURS} itself", names, partial(_same, format))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from typing import TYPE_CHECKING
 
 from streamsieve.parsers.reading import read
@@ -28,7 +29,7 @@ def render(format: Format, message: Message, request: Request) -> str:
             written += format.calls.write(message.tool_calls, request)
     understood = _said(read(format, [written], request, whole=True))
     if understood != _said(message):
-        raise Inexpressible(f"{format.name} cannot say this message: it would be read as {understood!r}")
+        raise Inexpressible(f"{format.name} cannot say this message: it would be read as {reprlib.repr(understood)}")
     return written
 
 

@@ -38,7 +38,8 @@ class RewrittenTrays(Trays):
 
     def content(self, text: str) -> None:
         """Text for the content tray."""
-        self._end_reasoning()
+        if self._reasoning_runs:
+            self._end_reasoning()
         self._content_runs = True
         if written := self._rewritten_content.feed(text):
             super().content(written)

@@ -143,7 +143,7 @@ NEVER_CHOSEN = {
     "qwen3_json": "another name of hermes",
     "qwen3_xml": "another name of qwen3_coder",
     "minimax_m2_append_think": "a matter of taste: it leaves the thinking in the content",
-    "hf": "it needs the response_template of the tokenizer",
+    "hf": "it is for tokenizers with a response_template, where no other parser is found",
 }
 """Parser names that no rule gives, and why."""
 

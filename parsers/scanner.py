@@ -47,7 +47,7 @@ class Markers:
     a marker at the very end of the text, where the rest may still follow; `is_partial` tells.
     """
 
-    __slots__ = ("_prefixes", "literals", "match", "search", "search_whole")
+    __slots__ = ("_prefixes", "literals", "match", "match_whole", "search", "search_whole")
 
     def __init__(self, literals: Iterable[str]) -> None:
         self.literals = frozenset(literal for literal in literals if literal)
@@ -61,7 +61,8 @@ class Markers:
         growing = re.compile(_branches(trie) if trie else r"(?!)")
         longest_first = sorted(self.literals, key=len, reverse=True)
         self.search, self.match = growing.search, growing.match
-        self.search_whole = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)").search
+        whole = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self.search_whole, self.match_whole = whole.search, whole.match
 
     def is_partial(self, found: re.Match[str]) -> bool:
         """Whether `found` may still grow into a marker, or into a longer one."""
@@ -257,6 +258,18 @@ class Reader:
         if self.places is not None and self.places.are_typed(literal, begin):
             raise Malformed
 
+    def take_tag(self, tag: str) -> Reading[None]:
+        """Take exactly `tag`, or nothing: a marker that comes in its place begins as it does. Raises Malformed then."""
+        while not self.text.startswith(tag, self.position):
+            if not tag.startswith(self.text[self.position :]):
+                raise Malformed
+            try:
+                yield
+            except EndOfText:
+                self.position = len(self.text)
+                raise
+        self.position += len(tag)
+
     def sees(self, markers: Markers) -> Reading[str | None]:
         """The marker that comes next, which stays unread, or None where something else or nothing does."""
         while True:
@@ -268,9 +281,8 @@ class Reader:
             try:
                 yield
             except EndOfText:
-                found = markers.match(self.text, self.position)
-                whole = found is not None and found.group() in markers.literals and not self._is_typed(found)
-                return found.group() if found is not None and whole else None
+                whole = markers.match_whole(self.text, self.position)
+                return None if whole is None or self._is_typed(whole) else whole.group()
 
     def takes(self, markers: Markers) -> Reading[str | None]:
         """As `sees`, and the marker is taken."""

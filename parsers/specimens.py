@@ -132,7 +132,13 @@ def message(random: Random, format: Format) -> Message:
 
 def thinks(format: Format) -> bool:
     """Whether the format has a reasoning tray."""
-    return format.reasoning is not None or format.messages is not None
+    return format.messages is not None or (format.reasoning is not None and not restored(format))
+
+
+def restored(format: Format) -> str:
+    """What the format puts before a reply's content, which nobody wrote, and which no message can be read as."""
+    span = format.reasoning
+    return span.pairs[0][0] if span and span.starts == "restored" else ""
 
 
 def calls_are_known(format: Format) -> bool:
@@ -168,7 +174,7 @@ def _words(random: Random) -> str | None:
 
 def _call(random: Random) -> ToolCall:
     values: dict[str, object] = {
-        "body": noise(random, 60),
+        "body": noise(random, 60).strip(),  # some formats trim a value that stands raw between tags
         "size": random.randint(-(10**15), 10**15),
         "ratio": random.uniform(-1e9, 1e9),
         "ready": random.random() < 0.5,

@@ -59,9 +59,8 @@ def _sharing(original: HttpClient, settings: Settings) -> HttpClient:
     family = family_of(original, "client")
     around: Any = async_transport_round if isinstance(original, family.AsyncClient) else transport_round
     shared: Any = object.__new__(belonging(SharedClient, type(original)))
-    state = {name: value for name, value in vars(original).items() if name != "_state"}
     vars(shared).update(
-        state,
+        vars(original),
         _original=original,
         _transport=around(original._transport, settings),
         _mounts={

@@ -7,6 +7,7 @@ keeps the body open costs its connection, never the caller's time.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ class Drain:
             self._done
             and not self._response.is_closed
             and self._response.http_version == "HTTP/1.1"
-            and "network_stream" in self._response.extensions
+            and hasattr(self._response.extensions.get("network_stream"), "__dict__")
         )
 
     @contextmanager
@@ -81,14 +82,20 @@ class Drain:
         or that one's over it: so it does nothing once this response is closed, and takes off only itself.
         """
         network = cast("NetworkStream", self._response.extensions["network_stream"])
-        inner, response = network.read, self._response
+        response = self._response
 
         def read(max_bytes: int, timeout: float | None = None) -> object:
             return inner(max_bytes, timeout=timeout if response.is_closed else SECONDS)
 
-        network.read = read  # type: ignore[method-assign]
+        with _layering:
+            inner = network.read
+            network.read = read  # type: ignore[method-assign]
         try:
             yield time.monotonic() + SECONDS
         finally:
-            if vars(network).get("read") is read:
-                del network.read
+            with _layering:
+                if vars(network).get("read") is read:
+                    del network.read
+
+
+_layering = threading.Lock()

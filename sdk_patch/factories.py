@@ -9,7 +9,7 @@ from streamsieve.wire.options import Options, settings_from
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
-    import httpx
+    import httpx  # type: ignore[import-not-found, unused-ignore]  # openai 3 does not bring it
     import httpx2
 
 

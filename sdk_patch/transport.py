@@ -36,6 +36,8 @@ class SyncTransport:
         if not self._settings.matches(request.method, request.url.path):
             return self._inner.handle_request(request)
         exchange = Exchange(self._settings, request.read())
+        if exchange.refusal is not None:
+            return _refused(exchange.refusal, self._family)
         response = self._inner.handle_request(_asking_identity(request, exchange, self._family))
         given = _decoded_headers(response)
         headers = exchange.start(response.status_code, given)
@@ -82,6 +84,8 @@ class AsyncTransport:
         if not self._settings.matches(request.method, request.url.path):
             return await self._inner.handle_async_request(request)
         exchange = Exchange(self._settings, await request.aread())
+        if exchange.refusal is not None:
+            return _refused(exchange.refusal, self._family)
         response = await self._inner.handle_async_request(_asking_identity(request, exchange, self._family))
         given = _decoded_headers(response)
         headers = exchange.start(response.status_code, given)
@@ -148,6 +152,12 @@ def _decoded_headers(response: httpx2.Response) -> Headers:
     if codings is None or not DECODED.issuperset(coding.strip() for coding in codings.lower().split(",")):
         return headers
     return [(name, value) for name, value in headers if name not in (b"content-encoding", b"content-length")]
+
+
+def _refused(body: bytes, family: Family) -> httpx2.Response:
+    """The 400 for a request that cannot be served, which the SDK raises as a BadRequestError."""
+    headers = [(b"content-type", b"application/json"), _length(body)]
+    return family.Response(400, headers=headers, stream=cast("httpx2.SyncByteStream", family.ByteStream(body)))
 
 
 def _length(body: bytes) -> tuple[bytes, bytes]:

@@ -42,6 +42,7 @@ class Choice:
         self.parser = parser
         self.state = state
         self.role_sent = False
+        self._half = ""
         self._request = request
         self._names = names
         self._deltas = Deltas(names)
@@ -73,30 +74,40 @@ class Choice:
         """The role alone, where the client has not heard of this choice yet and it is time that it does."""
         return [] if self.role_sent or self.state is not PARSING else self._spread([], {}, {}, keep=True)
 
+    @property
+    def is_steady(self) -> bool:
+        """Whether there is no more to do for text than to parse it."""
+        return self.state is PARSING and self.role_sent and not self._half
+
     def is_plain(self, given: JsonObject) -> bool:
         """Whether such a chunk choice is nothing but text, and what goes out for it has the same fields."""
         delta = given["delta"]
-        return (
-            self.state is PARSING
-            and self.role_sent
-            and isinstance(delta, dict)
-            and delta.keys() == {"content"}
-            and "index" in given
-            and given.get("finish_reason", ...) is None
-            and not _tells(given)
-        )
+        is_text_alone = isinstance(delta, dict) and delta.keys() == {"content"} and not _tells(given)
+        return is_text_alone and "index" in given and given.get("finish_reason", ...) is None
 
     async def _parse(self, given: JsonObject, delta: JsonObject, keep: bool) -> list[JsonObject]:
-        text = delta.get("content")
+        text = self._whole_characters(delta.get("content") or "")
         beside = {name: value for name, value in delta.items() if name not in TRAYS}
-        events = await self.parser.feed(text, _token_ids(given)) if isinstance(text, str) and text else []
+        events = await self.parser.feed(text, _token_ids(given)) if text else []
         if given.get("finish_reason"):
             events = events + await self._finish(given["finish_reason"])
         return self._spread(events, beside, given, keep)
 
     async def _finish(self, reason: object) -> list[Event]:
         self.state = State.FINISHED
-        return await self.parser.finish(reason if isinstance(reason, str) else None)
+        events = await self.parser.feed(self._half) if self._half else []
+        return events + await self.parser.finish(reason if isinstance(reason, str) else None)
+
+    def _whole_characters(self, text: object) -> str:
+        """`text` without half a surrogate pair at its end, which waits for its other half (contract, rule 11).
+
+        Upstreams that cut their text by UTF-16 units send such halves, as `\\ud83d` and `\\ude00`.
+        """
+        assert isinstance(text, str)
+        if self._half:
+            text = (self._half + text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return text.removesuffix(self._half)
 
     def _spread(
         self, events: Sequence[Event], beside: JsonObject, given: JsonObject, keep: bool = False

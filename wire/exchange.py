@@ -6,6 +6,7 @@ import logging
 from collections.abc import Coroutine, Sequence
 from typing import Literal, Protocol
 
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text
 from streamsieve.wire.chat_stream import ChatStream
@@ -95,7 +96,21 @@ class Exchange:
         self.request_body = request_body
         self._settings = settings
         self._body: _Body = _Untouched()
-        self._closed = False
+        self._request = self._read_request()
+        self.refusal: bytes | None = None
+        """The body of a 400, in OpenAI's error shape, for a request that the format cannot serve: the shell
+        answers with it, and asks nobody else."""
+        try:
+            if self._request and settings.format:
+                settings.format.check(self._request)
+        except ConfigurationError as error:
+            fields = {
+                "message": str(error),
+                "type": "invalid_request_error",
+                "param": "chat_template_kwargs",
+                "code": None,
+            }
+            self.refusal = json_text.encode({"error": fields})
 
     @property
     def mode(self) -> Mode:
@@ -105,8 +120,8 @@ class Exchange:
     def start(self, status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
         """The headers for the client; in mode "whole" the shell adds the content-length."""
         kind = _kind(status, headers)
-        request = None if kind == "pass" else self._request()
-        if request is None:
+        request = self._request
+        if kind == "pass" or request is None:
             return list(headers)
         self._body = ChatStream(self._settings, request) if kind == "stream" else _Whole(self._settings, request)
         return [(name, value) for name, value in headers if name not in _OF_THE_OLD_BODY]
@@ -116,17 +131,14 @@ class Exchange:
         return self._body.feed(data)
 
     async def close(self) -> bytes:
-        """The upstream ended its body as it should. Returns the rest for the client, once."""
-        if self._closed:
-            return b""
-        self._closed = True
+        """The upstream ended its body as it should. Returns the rest for the client; called again, nothing."""
         return await self._body.close()
 
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
         await self._body.aclose()
 
-    def _request(self) -> Request | None:
+    def _read_request(self) -> Request | None:
         if len(self.request_body) > self._settings.max_body:
             _logger.warning("the reply to a request over max_body (%d bytes) passes unparsed", self._settings.max_body)
             return None

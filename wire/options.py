@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from streamsieve.parsers.chain import Stage
@@ -22,6 +22,7 @@ class Options(TypedDict, total=False):
     paths: Sequence[str]
     max_body: int
     model: str | None
+    response_template: Mapping[str, object] | None
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -14,6 +14,9 @@ from streamsieve.wire.settings import Settings
 
 class Parser(Protocol):
     """Text in, events out. `finish` is called once and nothing fed after it; `aclose` at any time."""
+
+    feed_at_once: Callable[[str], list[Event]] | None
+    """`feed` where nothing ever awaits in it, which saves the way of most deltas a coroutine."""
 
     async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]: ...
 
@@ -44,14 +47,14 @@ class _Direct:
     """A machine without stages."""
 
     def __init__(self, machine: EventSource) -> None:
-        self._feed = machine.feed
-        self._finish = machine.finish
+        self._machine = machine
+        self.feed_at_once: Callable[[str], list[Event]] | None = machine.feed
 
     async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
-        return self._feed(text, token_ids)
+        return self._machine.feed(text, token_ids)
 
     async def finish(self, reason: str | None) -> list[Event]:
-        return self._finish(reason)
+        return self._machine.finish(reason)
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -63,6 +66,7 @@ class _Staged:
 
     def __init__(self, chain: Chain) -> None:
         self._chain = chain
+        self.feed_at_once: Callable[[str], list[Event]] | None = None
         self._places: dict[int, int] = {}
         self.aclose = chain.aclose
 

@@ -29,6 +29,7 @@ class Settings:
     `paths`: a request path that ends in one of these is ours. `max_body`: bytes; a request or JSON
     response body, or a single server-sent event, that is longer passes unparsed. `model`: the name of
     the model behind it, for the parser name "auto", which becomes the name that the rules have for it.
+    `response_template`: what the parser "hf" reads by, from the tokenizer's configuration.
     """
 
     reasoning_parser: str | None = None
@@ -40,6 +41,7 @@ class Settings:
     paths: Sequence[str] = ("/chat/completions",)
     max_body: int = 64 * 1024 * 1024
     model: str | None = None
+    response_template: Mapping[str, object] | None = field(default=None, hash=False)
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -67,7 +69,11 @@ class Settings:
             "paths": paths,
             "stages": stages,
             "stage_functions": tuple(map(registry.stage, stages)),
-            "format": registry.select(tool_parser=parsers.tool, reasoning_parser=parsers.reasoning),
+            "format": registry.select(
+                tool_parser=parsers.tool,
+                reasoning_parser=parsers.reasoning,
+                response_template=self.response_template,
+            ),
         }
         for name, settled_value in settled.items():
             object.__setattr__(self, name, settled_value)

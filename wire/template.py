@@ -9,8 +9,9 @@ import orjson
 from streamsieve.wire import json_text
 from streamsieve.wire.json_text import JsonObject
 
-_LESSONS = 16
-_HITS_FOR_A_LESSON = 4
+_USELESS = 16
+"""So many templates may turn out to be of no use; then each event has something of its own, and no more are made."""
+
 _CONTENT_DELTA = re.compile(rb'"delta"\s*:\s*(\{\s*"content"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*")(\s*\})')
 
 
@@ -22,7 +23,7 @@ class Template:
     need neither be decoded nor encoded as a whole.
     """
 
-    __slots__ = ("_after", "_before", "_closing", "_gap", "_opening")
+    __slots__ = ("_after", "_before", "_closing", "_gap", "_opening", "used")
 
     def __init__(self, before: bytes, opening: bytes, closing: bytes, after: bytes) -> None:
         self._before = before  # the delta
@@ -30,6 +31,7 @@ class Template:
         self._opening = before + opening  # the text
         self._closing = closing + after
         self._gap = slice(len(self._opening), -len(self._closing))
+        self.used = False
 
     @classmethod
     def learn(cls, raw: bytes, chunk: JsonObject) -> Template | None:
@@ -40,7 +42,7 @@ class Template:
         """
         found = _CONTENT_DELTA.search(raw)
         match chunk["choices"]:
-            case [{"delta": {"content": str(text), **others}, **beside}] if found and not others:
+            case [{"delta": {"content": str(text)}, **beside}] if found:
                 template = cls(raw[: found.start(1)], found[1], found[3], raw[found.end() :])
                 probe = {"content": f"{text}?"}
                 if template._reads(probe["content"]) == {**chunk, "choices": [{**beside, "delta": probe}]}:
@@ -55,11 +57,17 @@ class Template:
             text = orjson.loads(raw[self._gap])
         except orjson.JSONDecodeError:
             return None
-        return text if isinstance(text, str) else None
+        if not isinstance(text, str):
+            return None
+        self.used = True
+        return text
 
     def fill(self, delta: JsonObject) -> bytes:
         """The event with this delta."""
-        return self._before + json_text.encode(delta) + self._after
+        try:
+            return self._before + orjson.dumps(delta) + self._after
+        except orjson.JSONEncodeError:
+            return self._before + json_text.encode(delta) + self._after
 
     def _reads(self, text: str) -> object:
         event = self._opening + json_text.encode(text) + self._closing
@@ -70,27 +78,25 @@ class Template:
 
 
 class Templates:
-    """What one response's events are made of, by choice index.
-
-    Where that is of no use, because each event has something of its own, it is given up: after
-    `_LESSONS`, one more is taken for every `_HITS_FOR_A_LESSON` events that were alike.
-    """
+    """What one response's events are made of, by choice index."""
 
     def __init__(self) -> None:
         self.by_index: dict[int, Template] = {}
-        self.hits = 0
-        """How many events were alike; whoever finds one counts it."""
-        self._lessons = 0
+        self._useless = 0
 
     def may_learn(self) -> bool:
-        return self._lessons < _LESSONS + self.hits // _HITS_FOR_A_LESSON
+        return self._useless < _USELESS
 
     def learn(self, index: int, raw: bytes, chunk: JsonObject) -> None:
-        """Make a template of an event that holds `chunk`, of one choice."""
-        self._lessons += 1
+        """Make a template of an event that holds `chunk`, of one choice; it takes the place of an earlier one."""
+        self.forget(index)
         template = Template.learn(raw, chunk)
-        if template is not None:
+        if template is None:
+            self._useless += 1
+        else:
             self.by_index[index] = template
 
     def forget(self, index: int) -> None:
-        self.by_index.pop(index, None)
+        template = self.by_index.pop(index, None)
+        if template is not None and not template.used:
+            self._useless += 1

@@ -39,8 +39,7 @@ class RawValue(Protocol):
     """Takes the raw text of one value as it comes."""
 
     json: Write | None
-    """Takes text that is already as it stands in a JSON string, where that may go out at once: any, or where
-    white space is trimmed, text that does not end in some."""
+    """Takes text, at least a character, that stands in a JSON string as it is, where that may go out at once."""
 
     def text(self, text: str) -> None:
         """The next text of it."""
@@ -72,34 +71,45 @@ class StringValue:
 
 
 class StrippedString(StringValue):
-    """A string whose outer white space is markup."""
+    """A string whose outer white space is markup: what may be the end of it waits."""
 
     def __init__(self, write: Write) -> None:
         super().__init__(write)
-        self.json = self._take_visible
-        self._held: list[str] = []
-        self._started = False
+        self.json = self._take_json
+        self._held: list[str] = []  # as JSON
+        self._started = self._flows = False
 
     def text(self, text: str) -> None:
         """The next text of it."""
         visible = text.rstrip()
         if visible:
-            self._write(quote("".join(self._held) + visible if self._started else visible.lstrip()))
+            self._write("".join(self._held) + quote(visible) if self._started else quote(visible.lstrip()))
             self._started = True
-            self._held = []
-        if len(visible) < len(text):
-            self._held.append(text[len(visible) :])
+            self._held.clear()
+        self._flows = len(visible) == len(text)
+        if not self._flows:
+            self._held.append(quote(text[len(visible) :]))
 
-    def _take_visible(self, json: str) -> None:
-        """The next text, which does not end in white space."""
-        self._write(quote("".join(self._held)) + json if self._started else json.lstrip())
-        self._started = True
-        self._held = []
+    def _take_json(self, text: str) -> None:
+        """The next text, which stands in a JSON string as it is."""
+        if not self._started:
+            self.text(text)
+        elif not text[-1].isspace():
+            self._write(text if self._flows else "".join(self._held) + text)
+            self._flows = True
+            self._held.clear()
+        else:
+            visible = text.rstrip()
+            if visible:
+                self._write("".join(self._held) + visible)
+                self._held.clear()
+            self._held.append(text[len(visible) :])
+            self._flows = False
 
     def cut(self) -> None:
         """The reply ended within it: the white space was its own."""
         if self._started and self._held:
-            self._write(quote("".join(self._held)))
+            self._write("".join(self._held))
 
 
 _STRINGS: dict[Trim, type[StringValue]] = {"none": StringValue, "space": StrippedString}

@@ -293,11 +293,17 @@ def _scalar(reader: Reader, word: str, string_end: StringEnd) -> Reading[str]:
         pieces: list[str] = []
         yield from _string(reader, opening, pieces.append)
         return f'"{quote("".join(pieces))}"'
-    if opening:
-        if opening not in _CONSTANTS or (yield from reader.peek()) == ".":
-            raise Malformed
-        return _CONSTANTS[opening]
-    return number((yield from _number_text(reader)))
+    if not opening:
+        text = yield from _number_text(reader)
+        if reader.is_over:  # more of it may have been to come, so it is no number yet
+            raise EndOfText
+        return number(text)
+    if opening not in _CONSTANTS:
+        is_cut = reader.is_over and any(constant.startswith(opening) for constant in _CONSTANTS)
+        raise EndOfText if is_cut else Malformed
+    if (yield from reader.peek()) == ".":
+        raise Malformed
+    return _CONSTANTS[opening]
 
 
 def _number_text(reader: Reader) -> Reading[str]:

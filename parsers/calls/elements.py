@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from streamsieve.parsers.arguments.elements import Element
 from streamsieve.parsers.arguments.schema_types import write_json
@@ -33,6 +34,7 @@ class ElementCalls(CallSyntax):
 
     prefix: str
     label: Label
+    arguments_out: Literal["as they come", "at the end"] = "at the end"
 
     @property
     def _tag(self) -> str:

@@ -156,10 +156,11 @@ class CallObject:
         allowed = dict(self.others or ())
         if self.others is not None and key not in allowed and key != self.id_key:
             raise Malformed
+        if allowed.get(key) is None and key != self.id_key:
+            yield from copy_json(calls.reader, _discard, self.controls)
+            return None
         pieces: list[str] = []
         yield from copy_json(calls.reader, pieces.append, self.controls)
-        if allowed.get(key) is None and key != self.id_key:
-            return None
         value = json.loads("".join(pieces)) if following == '"' else None
         if allowed.get(key) not in (None, value):
             raise Malformed
@@ -167,11 +168,12 @@ class CallObject:
 
     def write(self, call: ToolCall) -> str:
         """The call as the format writes it."""
-        return f'{{"{self.name_key}": "{quote(call.name)}", "{self.argument_keys[0]}": {call.arguments}}}'
+        native_id = f'"{self.id_key}": "{quote(call.id)}", ' if self.id_key else ""
+        return f'{{{native_id}"{self.name_key}": "{quote(call.name)}", "{self.argument_keys[0]}": {call.arguments}}}'
 
 
 def _discard(text: str) -> None:
-    """Takes the value of a key that another overrules."""
+    """Takes a value that nobody wants."""
 
 
 @dataclass(frozen=True, kw_only=True)

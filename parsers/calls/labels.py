@@ -51,7 +51,7 @@ class Label:
     def write(self, opener: str, name: str) -> str:
         """The tag up to its end, as the format writes it."""
         quote = self.quotes[:1]
-        attribute = f"{self.attribute}=" if self.attribute and not opener.endswith("=") else ""
+        attribute = f" {self.attribute}=" if self.attribute and not opener.endswith("=") else ""
         return f"{opener}{attribute}{quote}{name}{quote}"
 
 

@@ -54,10 +54,7 @@ class NamedJsonCalls(CallSyntax):
             calls.whole(name, "{}", native_id)
         else:
             raise Malformed
-        if self.arguments_close:
-            yield from reader.space()
-            yield from reader.takes(Markers((self.arguments_close,)))
-        yield from calls.close(self.closers)
+        yield from calls.close(self.closers, Markers((self.arguments_close,)))
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one group."""

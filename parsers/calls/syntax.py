@@ -28,6 +28,7 @@ class CallSyntax(ABC):
     `answer_restarts`: text behind which that counts again.
     `line_starts`: and at the start of a line, behind blanks.
     `calls_in_reply`: how many there may be; behind the one, what looks like a call is text.
+    `arguments_out`: when a call's arguments go out. At the end only where later text may change what came before.
     `closers`, `stops`: where the rest of a broken call ends: behind a closer, before a stop (the
     contract's "Where calls end badly"). `stray_closer`: what one is in content where no call is open.
     """
@@ -42,6 +43,7 @@ class CallSyntax(ABC):
     answer_restarts: tuple[str, ...] = ()
     line_starts: tuple[str, ...] = ()
     calls_in_reply: Literal["many", "one"] = "many"
+    arguments_out: Literal["as they come", "at the end"] = "as they come"
     closers: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
     stray_closer: Literal["text", "dropped"] = "text"

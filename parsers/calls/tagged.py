@@ -14,71 +14,11 @@ from streamsieve.parsers.arguments.object_writer import HeldValue, ObjectWriter,
 from streamsieve.parsers.arguments.schema_types import BY_SCHEMA, Typing, is_plain_string, write_json
 from streamsieve.parsers.call_writer import NAME, CallState, CallWriter
 from streamsieve.parsers.calls.labels import BARE, Label
+from streamsieve.parsers.calls.parameter import Head, Parameter
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
-
-_KEY_BEFORE_BRACKET = re.compile(r"[^>\r\n]*")
-_KEY_BEFORE_TAG = re.compile(r"[^<]*")
-Head = tuple[str, frozenset[str]]
-"""The key of a parameter, and the types that its value may have."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """The tags of one parameter: `open KEY key_close [space value_open] VALUE value_close`.
-
-    `variants` are other spellings of `open`, `close_variants` of `value_close`. `verbatim`: marks that may
-    stand round the whole value, and between which nothing but the second of them before `value_close` ends it.
-    """
-
-    open: str
-    key_close: str
-    value_close: str
-    value_open: str = ""
-    variants: tuple[str, ...] = ()
-    close_variants: tuple[str, ...] = ()
-    label: Label = BARE
-    verbatim: tuple[str, str] | None = None
-
-    @property
-    def opens(self) -> tuple[str, ...]:
-        """Every spelling of its opener."""
-        return (self.open, *self.variants)
-
-    @property
-    def closes(self) -> tuple[str, ...]:
-        """Every spelling of its closer."""
-        return (self.value_close, *self.close_variants)
-
-    def read_head(self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing) -> Reading[Head]:
-        """Take what stands between `opener` and the value: the key and the types that the value may have."""
-        key = yield from self.read_key(reader, opener)
-        yield from self.open_value(reader)
-        return key, typing.types(schema, key)
-
-    def read_key(self, reader: Reader, opener: str) -> Reading[str]:
-        """Take the key, through `key_close`."""
-        bare = _KEY_BEFORE_BRACKET if self.key_close == ">" else _KEY_BEFORE_TAG
-        key = yield from self.label.read(reader, opener, None, bare)
-        yield from reader.take(self.key_close)
-        return key if self.label.quotes else key.strip()
-
-    def open_value(self, reader: Reader) -> Reading[None]:
-        """Take the tag that opens the value, where there is one."""
-        if self.value_open:
-            yield from reader.space()
-            yield from reader.take(self.value_open)
-
-    def write(self, key: str, value: object, text: str, space: str) -> str:
-        """The parameter as the format writes it: `text` says `value`, `space` is between the parts."""
-        between = space if self.value_open else ""
-        return f"{self.write_head(key, value, between)}{between}{self.value_open}{text}{self.value_close}"
-
-    def write_head(self, key: str, value: object, space: str) -> str:
-        """What comes before the value and the tag that opens it."""
-        return f"{self.label.write(self.open, key)}{self.key_close}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,14 +83,14 @@ class TaggedCalls(CallSyntax):
         before = opener
         for literal in self.prefix:
             yield from reader.space()
-            yield from reader.take(literal)
+            yield from reader.take_tag(literal)
             before = literal
         if not self.label.quotes:
             yield from reader.space()
         name = yield from self.label.read(reader, before, NAME, NAME)
         if self.name_close.startswith("<"):
             yield from reader.space()
-        yield from reader.take(self.name_close)
+        yield from reader.take_tag(self.name_close)
         return name
 
     def _parameters(
@@ -301,5 +241,5 @@ def _tags(syntax: TaggedCalls, ends: tuple[str, ...], boundaries: Markers) -> _T
         line_break=Markers((syntax.line_break,)),
         verbatim=Markers((verbatim,)),
         verbatim_end=Markers((verbatim_end and verbatim_end + parameter.value_close,)),
-        plain=re.compile(f"[{first}{JSON_SPECIAL}]" + (r"|\s\Z" if syntax.trim == "space" else "")).search,
+        plain=re.compile(f"[{first}{JSON_SPECIAL}]").search,
     )

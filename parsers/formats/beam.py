@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamsieve.parsers.arguments.declared_order import cast_in_order, types_in_order
 from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.labels import QUOTED
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.messages import Bodies, MessageSyntax
 from streamsieve.parsers.request import Request
@@ -45,6 +48,14 @@ _PARAMETERS = TaggedCalls(
 @dataclass(frozen=True, kw_only=True)
 class BeamMessages(MessageSyntax):
     """Regions, each between an opener and its own closers; the text outside them is content."""
+
+    markers: ClassVar[Mapping[str, str]] = {
+        _ANALYSIS: "thinking begins",
+        _FINAL: "the answer begins",
+        _TO: f"a call begins: the name, then `{_XML}`",
+        _NEXT: "the region ends, another begins",
+        _PARAMETERS.parameter.write("KEY", "VALUE", "VALUE", ""): "a parameter",
+    }
 
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
         """Read the whole reply."""

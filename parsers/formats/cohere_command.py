@@ -26,8 +26,9 @@ COHERE_COMMAND3 = Format(
         openers=("<|START_ACTION|>",),
         closers=("<|END_ACTION|>",),
         bare="one",
-        element=CallObject(name_key="tool_name", argument_keys=("parameters",)),
+        element=CallObject(name_key="tool_name", argument_keys=("parameters",), id_key="tool_call_id"),
     ),
+    separators=_RESPONSE,  # markers also where the thinking is not read
     annotations=("<co>", "</co:"),
     ends=("<|END_OF_TURN_TOKEN|>",),
 )
@@ -38,6 +39,7 @@ COHERE_COMMAND4 = replace(
     tool_names=("cohere_command4",),
     reasoning_names=("cohere_command4",),
     reasoning=replace(_VERSION_3, enders=(_TEXT[0], _RESPONSE[0]), answer=(_TEXT, _RESPONSE), starts="unless answered"),
+    separators=(*_TEXT, *_RESPONSE),
 )
 
 FORMATS = (COHERE_COMMAND3, COHERE_COMMAND4)

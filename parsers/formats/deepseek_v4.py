@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json
 from streamsieve.parsers.calls.labels import QUOTED
-from streamsieve.parsers.calls.tagged import Head, Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Head, Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.deepseek_v3 import ENDS
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch

@@ -10,7 +10,8 @@ from streamsieve.parsers.arguments.schema_types import Typing, declared_types, p
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.json_object import CallObject
 from streamsieve.parsers.calls.labels import Label
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall

@@ -1,6 +1,7 @@
 """GLM key and value tags: GLM-4.5, 4.5-Air, 4.6 (newlines between the parts), GLM-4.7 and 5.x (none); both are read."""
 
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 

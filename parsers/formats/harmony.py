@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import CallWriter
@@ -49,6 +51,15 @@ class _Header:
 @dataclass(frozen=True, kw_only=True)
 class HarmonyMessages(MessageSyntax):
     """`[<|start|>assistant] header <|message|> body END`, message after message."""
+
+    markers: ClassVar[Mapping[str, str]] = {
+        START: "a message begins, its role behind it",
+        CHANNEL: "the channel in a header: `analysis` is reasoning, others are content",
+        " to=": "the recipient in a header: a call, `functions.` before its name; browser, python: nobody",
+        CONSTRAIN: "the type of the body, in a header; it changes nothing",
+        MESSAGE: "the header ends, the body begins",
+        "<|call|>": "the message ends, one that holds a call",
+    }
 
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
         """Read the whole reply."""
@@ -168,8 +179,8 @@ class _Reply:
 
 HARMONY = Format(
     name="harmony",
-    tool_names=("openai",),
-    reasoning_names=("openai_gptoss",),
+    tool_names=("openai", "gpt-oss"),
+    reasoning_names=("openai_gptoss", "gpt-oss"),
     messages=HarmonyMessages(),
     ends=_ENDS,
 )

@@ -4,7 +4,8 @@ import re
 from typing import Literal
 
 from streamsieve.parsers.arguments.schema_types import Typing, convert_or_json, parameter_types
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.request import JsonSchema

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.json_object import CallObject
@@ -28,6 +30,14 @@ _WRAPPER = CallObject(argument_keys=("args",))
 @dataclass(frozen=True, kw_only=True)
 class InklingBlocks(MessageSyntax):
     """`[<|message_model|>] header KIND body END`, block after block."""
+
+    markers: ClassVar[Mapping[str, str]] = {
+        _ROLE: "a block begins, a call's name behind it",
+        _TEXT: "the body is content",
+        _THINKING: "the body is reasoning",
+        _CALL: "the body is a call",
+        _END: "the block ends",
+    }
 
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
         """Read the whole reply."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.json_object import JsonObjectCalls
+from streamsieve.parsers.calls.parameter import Head, Parameter
 from streamsieve.parsers.calls.syntax import CallSyntax
-from streamsieve.parsers.calls.tagged import Head, Parameter, TaggedCalls
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.errors import unknown_choice
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan
@@ -20,6 +22,7 @@ from streamsieve.parsers.scanner import Malformed, Reader, Reading
 _GROUP = ("<ifm|tool_calls>", "</ifm|tool_calls>")
 _CALL = ("<ifm|tool_call>", "</ifm|tool_call>")
 _TYPE_OPEN, _TYPE_CLOSE = "<ifm|arg_type>", "</ifm|arg_type>"
+_TYPE = re.compile(r"[^<]*")
 _JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 _ANY = "any"
 _TYPES = frozenset({*_JSON_TYPES.values(), "null", _ANY})
@@ -32,15 +35,11 @@ class TypedParameter(Parameter):
         """Take key and type. Raises Malformed for a type that is missing, or that the schema does not allow."""
         key = yield from self.read_key(reader, opener)
         yield from reader.space()
-        yield from reader.take(_TYPE_OPEN)
-        pieces: list[str] = []
-        while (character := (yield from reader.peek())) != "<":
-            pieces.append(character)
-            reader.position += 1
-        yield from reader.take(_TYPE_CLOSE)
+        yield from reader.take_tag(_TYPE_OPEN)
+        said = yield from reader.run(_TYPE)
+        yield from reader.take_tag(_TYPE_CLOSE)
         yield from self.open_value(reader)
-        said = "".join(pieces).partition("[")[0].strip()
-        return key, _narrowed(typing.types(schema, key), said)
+        return key, _narrowed(typing.types(schema, key), said.partition("[")[0].strip())
 
     def write_head(self, key: str, value: object, space: str) -> str:
         """The key and the type of the value."""

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, write_json
 from streamsieve.parsers.call_writer import CallWriter
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
-from streamsieve.parsers.scanner import Malformed, Markers, Reader, Reading
+from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reader, Reading
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SEPARATOR = Markers((_SEP,))
@@ -43,7 +44,7 @@ def _attributes(reader: Reader) -> Reading[dict[str, str]]:
             return found
         name = yield from reader.run(_ATTRIBUTE)
         if not name or not space:
-            raise Malformed
+            raise EndOfText if reader.is_over or reader.ends_within(_SEPARATOR) else Malformed
         yield from reader.take('="')
         value = yield from reader.run(_VALUE)
         yield from reader.take('"')
@@ -91,9 +92,7 @@ class XtmlCalls(TaggedCalls):
             raise Malformed
         calls.start(name)
         yield from copy_json(reader, calls.arguments)
-        yield from reader.space()
-        yield from reader.takes(_JSON_CLOSERS)
-        yield from calls.close(self.closers)
+        yield from calls.close(self.closers, _JSON_CLOSERS)
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one channel, counted from 1."""
@@ -126,7 +125,7 @@ KIMI_K3 = Format(
         enders=(*_tags(_CLOSE, "think")[1:], *_tags(_OPEN, "response")),
         answer=_pairs("response"),
         ends_at_call=True,
-        switch=Switch(keys=("thinking", "enable_thinking")),
+        switch=Switch(keys=("thinking", "enable_thinking"), decides="first"),
         turn_heads=(f"{_OPEN}message",),
     ),
     calls=XtmlCalls(
@@ -140,6 +139,7 @@ KIMI_K3 = Format(
             value_close=_ARGUMENT_CLOSERS[0],
             close_variants=_ARGUMENT_CLOSERS[1:],
         ),
+        ends_unclosed_call=(*_CALLS, *_tags(_CLOSE, "tools")),
         real_at="head",
         typing=Typing(convert=convert_or_json),
     ),

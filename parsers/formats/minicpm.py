@@ -6,7 +6,8 @@ from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.python_literals import literal
 from streamsieve.parsers.arguments.schema_types import Typing, convert_or_json
 from streamsieve.parsers.calls.labels import Label
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.line_breaks import LineBreaks
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch

@@ -2,7 +2,8 @@
 
 from streamsieve.parsers.calls.elements import ElementCalls
 from streamsieve.parsers.calls.labels import ANY_QUOTES
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 
@@ -23,9 +24,7 @@ MINIMAX_M2 = Format(
         closers=("</invoke>",),
         label=ANY_QUOTES,
         name_close=">",
-        parameter=Parameter(
-            open="<parameter name=", label=ANY_QUOTES, key_close=">", value_close="</parameter>"
-        ),
+        parameter=Parameter(open="<parameter name=", label=ANY_QUOTES, key_close=">", value_close="</parameter>"),
         ends_unclosed_value=("<parameter name=",),
         ends_unclosed_call=("<invoke name=", *_SECTION),
         group_holds="all calls",

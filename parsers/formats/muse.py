@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, parameter_types
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.calls.labels import QUOTED
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.messages import MessageSyntax, Tray, nowhere
 from streamsieve.parsers.request import JsonSchema, Request
@@ -54,6 +57,7 @@ _ATEM = AtemCalls(
     label=QUOTED,
     name_close=">",
     parameter=Parameter(open="<atem:parameter name=", label=QUOTED, key_close=">", value_close="</atem:parameter>"),
+    ends_unclosed_call=(_INVOKE, _GROUP, _GROUP_END, _START, _MESSAGE),
     real_at="head",
     typing=Typing(types=_types, convert=convert_or_json),
 )
@@ -66,6 +70,17 @@ class MuseMessages(MessageSyntax):
     `trays`: where a recipient's messages go, no recipient being the empty one; all others are functions.
     """
 
+    markers: ClassVar[Mapping[str, str]] = {
+        _START: "a message begins, its role behind it",
+        _TO: "the recipient in a header: `self` is reasoning, `user` content, a function's name a call",
+        _MESSAGE: "the header ends, the body begins",
+        _EOM: "the message ends",
+        _GROUP: "calls begin",
+        _GROUP_END: "calls end",
+        _INVOKE: "a call begins",
+        _INVOKE_END: "a call ends",
+        _ATEM.parameter.write("KEY", "VALUE", "VALUE", ""): "a parameter",
+    }
     trays: tuple[tuple[str, Tray], ...]
 
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:

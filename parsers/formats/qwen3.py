@@ -1,6 +1,7 @@
 """Qwen3 XML calls and think tags: Qwen3-Coder, Qwen3.5 and 3.6, Qwen3-Next-Coder, Nemotron 3 (its tools)."""
 
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 

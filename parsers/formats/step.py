@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from streamsieve.parsers.calls.labels import QUOTED
-from streamsieve.parsers.calls.tagged import Parameter, TaggedCalls
+from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.qwen3 import FUNCTION_XML, QWEN3_THINKING
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch

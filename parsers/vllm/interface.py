@@ -1,6 +1,6 @@
 """What of vLLM our plugin classes are made of, found where the installed version has it.
 
-The names and signatures are those of vLLM 0.30 to 0.33 (`vllm/reasoning/abs_reasoning_parsers.py`,
+The names and signatures are those of vLLM 0.33 (`vllm/reasoning/abs_reasoning_parsers.py`,
 `vllm/tool_parsers/abstract_tool_parser.py`). This package runs without vLLM, so nothing of it is
 imported to be looked at: what is needed of a class is said in a protocol.
 """
@@ -8,12 +8,13 @@ imported to be looked at: what is needed of a class is said in a protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
 
 from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import Kind
 
 ParserClass = type
@@ -21,7 +22,7 @@ Make = Callable[..., object]
 """One of vLLM's message classes; made with keywords, and handed back to vLLM as it is."""
 
 _PROTOCOLS = (
-    "vllm.entrypoints.generate.base.protocol",  # 0.31 and later
+    "vllm.entrypoints.generate.base.protocol",  # 0.33; the others are of earlier versions
     "vllm.entrypoints.openai.engine.protocol",
     "vllm.entrypoints.openai.protocol",
 )
@@ -39,7 +40,11 @@ class _Manager(Protocol):
 
 @dataclass(frozen=True)
 class Interface:
-    """vLLM's base classes, message classes and registries."""
+    """vLLM's base classes, message classes and registries.
+
+    `tools_in_use`: the format of the tool parser that was made last, if one of ours was. A server has one
+    for all its requests, and what a call looks like says where thinking may end without its closer.
+    """
 
     reasoning_parser: ParserClass
     tool_parser: ParserClass
@@ -50,6 +55,7 @@ class Interface:
     tool_call: Make
     function_call: Make
     _managers: dict[Kind, _Manager]
+    tools_in_use: list[Format] = field(default_factory=list)
 
     def register(self, kind: Kind, name: str, parser: ParserClass) -> None:
         """Let vLLM find `parser` by `name`, instead of one that was registered by it before."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import ClassVar
 
-from streamsieve.parsers.format import Format
+from streamsieve.parsers.format import Format, combine
 from streamsieve.parsers.reasoning import Opening, ReasoningSpan
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.vllm.interface import Interface, Tokenizer
@@ -45,7 +45,7 @@ class ReasoningMethods:
         asked = read_request(request)
         kwargs = asked.chat_template_kwargs or self._request.chat_template_kwargs
         asked = replace(asked, chat_template_kwargs=kwargs, prompt_tail=self._request.prompt_tail)
-        thinking = Thinking(self.format, asked)
+        thinking = Thinking(self._both(), asked)
         thought = thinking.feed(model_output)
         if thinking.rest is None:
             thought += thinking.finish()
@@ -65,7 +65,7 @@ class ReasoningMethods:
     ) -> object | None:
         """What `delta_text` adds; not called any more once the thinking has ended."""
         if self._thinking is None:
-            self._thinking = Thinking(self.format, self._request)
+            self._thinking = Thinking(self._both(), self._request)
         return self._delta(self._thinking.feed(delta_text))
 
     def has_engine_confirmed_reasoning_end(self) -> bool:
@@ -163,13 +163,17 @@ class ReasoningMethods:
         if not starts_open and not (opened and opening is Opening.MARKED):
             return 0, 0, 0
         start = max(opened, default=0)
-        thinking = Thinking(self.format, self._request)
+        thinking = Thinking(self._both(), self._request)
         thinking.feed(text)
-        if thinking.call_place is not None:
-            return start, thinking.call_place, thinking.call_place
-        closings = [(text.find(closer, start), closer) for closer in span.closers if text.find(closer, start) >= 0]
-        place, closer = min(closings, default=(len(text), ""))
+        ends = [(text.find(closer, start), closer) for closer in span.closers if text.find(closer, start) >= 0]
+        ends += [] if thinking.call_place is None else [(thinking.call_place, "")]
+        place, closer = min(ends, default=(len(text), ""))
         return start, place, place + len(closer)
+
+    def _both(self) -> Format:
+        """The format with the calls of the tool parser that is in use, where that is one of ours."""
+        tools = next((one for one in self.vllm.tools_in_use if not one.messages), None)
+        return self.format if self.format.messages or tools is None else combine(self.format, tools)
 
     def _span(self) -> ReasoningSpan | None:
         return self.format.reasoning.of(self._request) if self.format.reasoning else None

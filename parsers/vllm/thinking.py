@@ -6,7 +6,7 @@ has to stop at its end, and give the rest as the model wrote it, with the markup
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -22,8 +22,8 @@ class Thinking:
 
     Thinking ends where the answer's first visible character comes, or a call of the format's own that is
     real (contract, rule 5). `rest`: the text of the reply from there on, None until then; think markers
-    and the white space round them are left out. `call_place`: where in the reply the call begins that ended
-    the thinking, None where none did. It holds the reply's text up to there.
+    and the white space round them are left out. `call_place`: where in the reply the call begins that comes
+    right behind the thinking, None where none does. It holds the reply's text up to there.
     """
 
     def __init__(self, format: Format, request: Request) -> None:
@@ -61,24 +61,24 @@ class Thinking:
 
     def _end(self, *, by_call: bool) -> None:
         raw = "".join(self._raw)
-        if by_call:
-            self.call_place = self._place_of_call(raw)
-            self.rest = raw[self.call_place :]
-        else:
+        self.call_place = self._place_of_call(raw) if by_call else None
+        if self.call_place is None:
             self.rest = without_calls(self._format, raw, self._request).content or ""
+        else:
+            self.rest = raw[self.call_place :]
 
-    def _place_of_call(self, raw: str) -> int:
-        """Where the markup of the call that ended the thinking begins.
+    def _place_of_call(self, raw: str) -> int | None:
+        """Where the markup of the call begins that came behind the thinking; None where it has no opener.
 
-        Its opener is the last one up to which `raw` holds no more thinking than there was: openers that
+        Its opener is the first one up to which `raw` holds all the thinking that there was: openers that
         are only mentioned are thinking themselves.
         """
         calls = self._format.calls
         assert calls is not None, "a call came of a format that has none"
         openers = {*calls.openers, *(opener for opener, _ in calls.groups)}
         places = sorted(place for opener in openers for place in _places(raw, opener))
-        thought = len("".join(self._reasoning))
-        return places[bisect_right(places, thought, key=lambda place: self._length(raw[:place])) - 1] if places else 0
+        first = bisect_left(places, len("".join(self._reasoning)), key=lambda place: self._length(raw[:place]))
+        return places[first] if first < len(places) else None
 
     def _length(self, raw: str) -> int:
         return len(without_calls(self._format, raw, self._request).reasoning or "")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamsieve.parsers.events import CallArguments, CallStart, Content, Event, Reasoning
 from streamsieve.parsers.format import Format, combine
 from streamsieve.parsers.machine import Machine
 from streamsieve.parsers.reading import read
+from streamsieve.parsers.request import Request
 from streamsieve.parsers.vllm.interface import Interface, Tokenizer
 from streamsieve.parsers.vllm.requests import read_request
 
@@ -25,17 +26,19 @@ class ToolMethods:
     format: ClassVar[Format]
     vllm: ClassVar[Interface]
     engine_based_streaming: ClassVar[bool] = True
+    skip_reasoning_parsing = False
+    """Set by vLLM where no reasoning parser is chosen: think markers are text then (contract, rule 5)."""
 
     def __init__(self, tokenizer: Tokenizer, tools: object = None, *args: object, **kwargs: object) -> None:
         super().__init__(tokenizer, tools, *args, **kwargs)  # type: ignore[call-arg]  # vLLM's class stands behind this
-        self._calls = self.format if self.format.messages else combine(None, self.format)
+        self.vllm.tools_in_use[:] = [self.format]
         self._machine: Machine | None = None
         self.prev_tool_call_arr: list[dict[str, str]]
         self.streamed_args_for_tool: list[str]
 
     def extract_tool_calls(self, model_output: str, request: object) -> object:
         """The calls of a whole reply, without its thinking, and its content."""
-        message = read(self._calls, [model_output], read_request(request), whole=True)
+        message = read(self._answer(), [model_output], self._asked(request), whole=True)
         calls = [
             self.vllm.tool_call(
                 id=call.id,
@@ -58,7 +61,7 @@ class ToolMethods:
     ) -> object | None:
         """What `delta_text` adds, in one message; None where that is nothing yet."""
         if self._machine is None:
-            self._machine = self._calls.machine(read_request(request))
+            self._machine = self._answer().machine(self._asked(request))
         return self._delta(self._machine.feed(delta_text))
 
     def finish_streaming(self) -> object | None:
@@ -72,6 +75,18 @@ class ToolMethods:
         if getattr(request, "tools", None) and getattr(request, "tool_choice", None) != "none":
             request.skip_special_tokens = False  # type: ignore[attr-defined]  # one of vLLM's request models
         return request
+
+    def _answer(self) -> Format:
+        """What reads an answer: with the format's other half it knows tags that may stand in one."""
+        mine = self.format
+        span = mine.reasoning
+        whole = mine.messages or (span and span.starts != "restored" and not self.skip_reasoning_parsing)
+        return mine if whole else combine(None, mine)
+
+    def _asked(self, request: object) -> Request:
+        """`request`, to be answered in a turn whose thinking has been read."""
+        asked, span = read_request(request), self.format.reasoning
+        return replace(asked, prompt_tail=span.of(asked).pairs[0][1] if span else None)
 
     def _delta(self, events: Iterable[Event]) -> object | None:
         reasoning, content = "", ""

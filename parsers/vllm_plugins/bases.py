@@ -61,9 +61,12 @@ class ReasoningParser:
         """Thinking and content of a whole reply; called `extract_reasoning_content` before vLLM 0.12."""
         return self._older("extract_reasoning_content")(model_output, request)  # type: ignore[return-value]
 
-    def extract_reasoning_streaming(self, *texts_and_ids: object) -> object:
+    def extract_reasoning_streaming(
+        self, previous_text: str, current_text: str, delta_text: str, *ids: Sequence[int]
+    ) -> object | None:
         """What a delta adds; called `extract_reasoning_content_streaming` before vLLM 0.12."""
-        return self._older("extract_reasoning_content_streaming")(*texts_and_ids)
+        older = self._older("extract_reasoning_content_streaming")
+        return older(previous_text, current_text, delta_text, *ids)
 
     def adjust_request(self, request: object) -> object:
         """Nothing of the request is changed."""
@@ -116,7 +119,7 @@ class BaseThinkingReasoningParser(ReasoningParser):
         return message.reasoning, message.content
 
     def extract_reasoning_streaming(
-        self, previous_text: str, current_text: str, delta_text: str, *ids: object
+        self, previous_text: str, current_text: str, delta_text: str, *ids: Sequence[int]
     ) -> DeltaMessage | None:
         """What a delta adds."""
         self._machine = self._machine or self._format().machine(Request())
@@ -135,6 +138,20 @@ class DeepSeekR1ReasoningParser(BaseThinkingReasoningParser):
 
     start_token = "<think>"
     end_token = "</think>"
+
+
+class IdentityReasoningParser(ReasoningParser):
+    """All is content."""
+
+    def extract_reasoning(self, model_output: str, request: object) -> tuple[str | None, str | None]:
+        """No thinking."""
+        return None, model_output
+
+    def extract_reasoning_streaming(
+        self, previous_text: str, current_text: str, delta_text: str, *ids: Sequence[int]
+    ) -> DeltaMessage | None:
+        """The delta as it is."""
+        return DeltaMessage(content=delta_text) if delta_text else None
 
 
 class ToolParser:
@@ -163,9 +180,10 @@ class ToolParser:
 
     def get_remaining_unstreamed_args(self) -> str:
         """Arguments of the last call that were read and not sent."""
-        read = self.prev_tool_call_arr[-1].get("arguments", {}) if self.prev_tool_call_arr else ""
+        if not self.prev_tool_call_arr:
+            return ""
+        place, read = len(self.prev_tool_call_arr) - 1, self.prev_tool_call_arr[-1].get("arguments", {})
         text = read if isinstance(read, str) else json.dumps(read, ensure_ascii=False)
-        place = len(self.prev_tool_call_arr) - 1
         sent = self.streamed_args_for_tool[place] if place < len(self.streamed_args_for_tool) else ""
         return text.removeprefix(sent) if text.startswith(sent) else ""
 

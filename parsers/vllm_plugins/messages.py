@@ -40,43 +40,43 @@ class ToolCall(Fields):
 class DeltaFunctionCall(Fields):
     """What a delta adds to a function call."""
 
-    defaults = {"name": None, "arguments": None}
+    defaults: ClassVar[Mapping[str, object]] = {"name": None, "arguments": None}
 
 
 class DeltaToolCall(Fields):
     """What a delta adds to the call at an index."""
 
-    defaults = {"id": None, "type": None, "function": None}
+    defaults: ClassVar[Mapping[str, object]] = {"id": None, "type": None, "function": None}
 
 
 class DeltaMessage(Fields):
     """What a delta adds to the message."""
 
-    defaults = {"role": None, "content": None, "reasoning": None, "tool_calls": []}
+    defaults: ClassVar[Mapping[str, object]] = {"role": None, "content": None, "reasoning": None, "tool_calls": []}
 
 
 class ExtractedToolCallInformation(Fields):
     """The calls of a whole reply, and its content."""
 
-    defaults = {"tools_called": False, "tool_calls": [], "content": None}
+    defaults: ClassVar[Mapping[str, object]] = {"tools_called": False, "tool_calls": [], "content": None}
 
 
 class FunctionDefinition(Fields):
     """A tool's name, description and schema."""
 
-    defaults = {"description": None, "parameters": None, "strict": None}
+    defaults: ClassVar[Mapping[str, object]] = {"description": None, "parameters": None, "strict": None}
 
 
 class ChatCompletionToolsParam(Fields):
     """A tool of a request."""
 
-    defaults = {"type": "function", "function": None}
+    defaults: ClassVar[Mapping[str, object]] = {"type": "function", "function": None}
 
 
 class ChatCompletionRequest(Fields):
     """As much of a request as our parsers know of it; its messages are not among that."""
 
-    defaults = {
+    defaults: ClassVar[Mapping[str, object]] = {
         "messages": [],
         "tools": None,
         "tool_choice": "none",
@@ -88,6 +88,10 @@ class ChatCompletionRequest(Fields):
         "response_format": None,
         "stream": False,
     }
+
+
+class ChatCompletionNamedToolChoiceParam(Fields):
+    """A `tool_choice` of one function: only to be named."""
 
 
 class ResponsesRequest(Fields):

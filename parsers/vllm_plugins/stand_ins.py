@@ -13,10 +13,12 @@ from types import ModuleType
 from streamsieve.parsers.vllm_plugins import bases, messages
 from streamsieve.parsers.vllm_plugins.text_only import NoTokenizer
 
+_TOKENIZERS = ("PreTrainedTokenizerBase", "PreTrainedTokenizer", "PreTrainedTokenizerFast")
+
 
 def is_installed() -> bool:
     """Whether vLLM itself is there, which nothing here may hide."""
-    return find_spec("vllm") is not None
+    return "vllm" in sys.modules or find_spec("vllm") is not None
 
 
 @contextmanager
@@ -24,6 +26,9 @@ def stand_ins() -> Iterator[Mapping[str, type[bases.Registry]]]:
     """Put them in place; gives the two registries that fill meanwhile. Not to be entered twice at once."""
     registries = bases.registries()
     modules = _modules(registries)
+    if find_spec("transformers") is None:  # of which most files only want a name for an annotation
+        modules["transformers"] = ModuleType("transformers")
+        vars(modules["transformers"]).update(dict.fromkeys(_TOKENIZERS, NoTokenizer))
     sys.modules.update(modules)
     try:
         yield registries
@@ -62,6 +67,7 @@ def _contents(registries: Mapping[str, type]) -> list[tuple[Mapping[str, object]
             {"DeepSeekR1ReasoningParser": bases.DeepSeekR1ReasoningParser},
             "reasoning.deepseek_r1_reasoning_parser reasoning",
         ),
+        ({"IdentityReasoningParser": bases.IdentityReasoningParser}, "reasoning.identity_reasoning_parser"),
         (
             tools,
             "tool_parsers tool_parsers.abstract_tool_parser entrypoints.openai.tool_parsers "

@@ -1,13 +1,25 @@
-"""An ASGI application called by hand: what it is sent and what it sends, message by message."""
+"""An ASGI application called by hand, message by message, or behind a real server on loopback."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
+import os
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import hypercorn.asyncio
+import hypercorn.trio
 import pytest
+import trio
+from hypercorn.config import Config
+from starlette.types import ASGIApp
+
+from streamsieve.backends.loopback import loopback
 
 Message = MutableMapping[str, Any]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -199,3 +211,46 @@ class Engine:
 @pytest.fixture
 def engine() -> type[Engine]:
     return Engine
+
+
+@contextmanager
+def hypercorn_loopback(app: ASGIApp, worker: str) -> Iterator[str]:
+    """`loopback`, with hypercorn on asyncio or on trio."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = Config()
+    config.bind = [f"fd://{os.dup(listener.fileno())}"]  # hypercorn closes what it is given
+    config.errorlog = None
+    config.graceful_timeout = 1
+    stop = threading.Event()
+
+    async def on_asyncio() -> None:
+        await hypercorn.asyncio.serve(app, config, shutdown_trigger=lambda: asyncio.to_thread(stop.wait))
+
+    async def on_trio() -> None:
+        await hypercorn.trio.serve(app, config, shutdown_trigger=lambda: trio.to_thread.run_sync(stop.wait))
+
+    def serve() -> None:
+        asyncio.run(on_asyncio()) if worker == "asyncio" else trio.run(on_trio)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    host, port = listener.getsockname()
+    try:
+        yield f"http://{host}:{port}"  # the socket listens already: a client waits in its backlog
+    finally:
+        stop.set()
+        thread.join(10)
+        listener.close()
+
+
+SERVERS: dict[str, Callable[[ASGIApp], AbstractContextManager[str]]] = {
+    "uvicorn": loopback,
+    "hypercorn-asyncio": lambda app: hypercorn_loopback(app, "asyncio"),
+    "hypercorn-trio": lambda app: hypercorn_loopback(app, "trio"),
+}
+
+
+@pytest.fixture(params=SERVERS)
+def served(request) -> Callable[[ASGIApp], AbstractContextManager[str]]:
+    """Serve an application while a block runs, by each kind of server; gives its root URL."""
+    return SERVERS[request.param]

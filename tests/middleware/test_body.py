@@ -175,3 +175,14 @@ async def test_an_encoded_body_passes_unchanged(streamed, call, engine, chat, ch
     client = await call(SieveMiddleware(app, **parsers), chat(stream=streamed))
     assert client.body == old
     assert client.start["headers"] == headers
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_body_need_not_be_bytes(streamed, kind, call, engine, chat, chunk, completion, raw, parsers):
+    """Starlette sends on what the app's iterator gives, a `memoryview` too."""
+    body = kind(chunk(raw) + DONE if streamed else completion(raw))
+    app = engine(headers=[EVENTS if streamed else JSON], bodies=[body[:50], body[50:]])
+    client = await call(SieveMiddleware(app, **parsers), chat(stream=streamed))
+    assert b"get_tide" in client.body
+    assert b"<tool_call>" not in client.body

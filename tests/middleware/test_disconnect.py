@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+import anyio
 import pytest
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -46,7 +47,7 @@ class Upstream:
             while sent != self._chunks:
                 yield self._chunk(f"<think>{sent} " if sent == 0 else f"{sent} ")
                 sent += 1
-                await asyncio.sleep(self._pause)
+                await anyio.sleep(self._pause)
             yield b"data: [DONE]\n\n"
         finally:
             self.ended += 1
@@ -80,9 +81,9 @@ def request(url: str, body: bytes) -> Iterator[http.client.HTTPResponse]:
 
 
 @pytest.mark.parametrize("around", [0, 2])
-def test_the_upstream_of_a_client_that_leaves_is_closed_within_a_second_and_once(around, chunk, chat, parsers):
+def test_the_upstream_of_a_client_that_leaves_is_closed_within_a_second_and_once(around, served, chunk, chat, parsers):
     upstream = Upstream(chunk)
-    with loopback(upstream.app(around, **parsers)) as url:
+    with served(upstream.app(around, **parsers)) as url:
         with request(url, chat()) as response:
             lines = [response.readline() for _ in range(4)]
         assert [line[:5] for line in lines] == [b"data:", b"\n", b"data:", b"\n"]

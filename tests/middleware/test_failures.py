@@ -134,7 +134,7 @@ async def test_a_cancelled_call_frees_its_stages_on_asyncio(watched, receive, ch
     async def send(message): ...
 
     task = asyncio.create_task(SieveMiddleware(app, **options)(dict(SCOPE), receive, send))
-    await streaming.wait()
+    await asyncio.wait_for(streaming.wait(), 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -153,10 +153,11 @@ def test_a_cancelled_call_frees_its_stages_on_trio(watched, receive, chunk):
     async def send(message): ...
 
     async def main():
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(SieveMiddleware(app, **options), dict(SCOPE), receive, send)
-            await streaming.wait()
-            nursery.cancel_scope.cancel()
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(SieveMiddleware(app, **options), dict(SCOPE), receive, send)
+                await streaming.wait()
+                nursery.cancel_scope.cancel()
 
     streaming = trio.Event()
     trio.run(main)
@@ -186,3 +187,16 @@ async def test_each_call_starts_anew(call, engine, chat, chunk, parsers):
     first, second = await asyncio.gather(call(sieve, chat()), call(sieve, chat()))
     assert first.body == second.body
     assert b"nk>Hm." in first.body
+
+
+@pytest.mark.parametrize("kind", [b"text/event-stream", b"application/json"])
+async def test_what_an_app_sends_after_its_last_message_is_the_servers_to_judge(kind, call, chat, chunk, parsers):
+    late = {"type": "http.response.body", "body": chunk("<think>late"), "more_body": False}
+
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+        await send({"type": "http.response.body", "body": b"{}"})
+        await send(late)
+
+    client = await call(SieveMiddleware(app, **parsers), chat())
+    assert client.sent[-1] == late

@@ -114,3 +114,17 @@ async def test_an_empty_body_that_flushes_the_headers_is_forwarded(call, engine,
     app = engine(bodies=[b"", chunk("<think>"), b"data: [DONE]\n\n"])
     client = await call(SieveMiddleware(app, **parsers), chat())
     assert client.sent[1] == {"type": "http.response.body", "body": b"", "more_body": True}
+
+
+@pytest.mark.parametrize("last", [b"", b": ping"])
+async def test_the_end_lets_out_what_was_held_and_ends_the_response(last, call, engine, chat, chunk, parsers):
+    """A stream without `[DONE]`, whose last bytes make no event."""
+    app = engine(bodies=[chunk("<think>a</think>b"), chunk(" <tool_ca"), last])
+    client = await call(SieveMiddleware(app, **parsers), chat())
+    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in client.events) == "b <tool_ca"
+    assert client.sent[-1]["more_body"] is False
+
+
+async def test_a_last_message_that_holds_only_a_marker_ends_the_response(call, engine, chat, chunk, parsers):
+    client = await call(SieveMiddleware(engine(bodies=[chunk("<think>")]), **parsers), chat())
+    assert client.sent[-1]["more_body"] is False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamsieve.middleware import SieveMiddleware
+from streamsieve.middleware.request import narrowed
 from streamsieve.wire.settings import Settings
 
 
@@ -114,3 +115,9 @@ async def test_an_app_that_never_reads_its_body_is_served_too(call, chat, chunk,
     client = await call(SieveMiddleware(app, **parsers), chat())
     assert b"get_tide" in client.body
     assert b"<tool_call>" not in client.body
+
+
+def test_a_content_length_is_that_of_the_body_the_app_gets():
+    """An exchange may change the request."""
+    scope = {"headers": [(b"Content-Length", b"3"), (b"accept-encoding", b"gzip")], "path": "/"}
+    assert narrowed(scope, 12345) == {"headers": [(b"content-length", b"12345")], "path": "/"}

@@ -2,71 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
 
-import hypercorn.asyncio
-import hypercorn.trio
 import openai
 import pytest
-import trio
 from fastapi import FastAPI
-from hypercorn.config import Config
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
 
 from streamsieve.backends.loopback import loopback
 from streamsieve.middleware import SieveMiddleware
 
 PATH = "/v1/chat/completions"
 CHUNK = 5
-
-
-@contextmanager
-def hypercorn_loopback(app: ASGIApp, worker: str) -> Iterator[str]:
-    """`loopback`, with hypercorn on asyncio or on trio."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = Config()
-    config.bind = [f"fd://{os.dup(listener.fileno())}"]  # hypercorn closes what it is given
-    config.errorlog = None
-    config.graceful_timeout = 1
-    stop = threading.Event()
-
-    async def on_asyncio() -> None:
-        await hypercorn.asyncio.serve(app, config, shutdown_trigger=lambda: asyncio.to_thread(stop.wait))
-
-    async def on_trio() -> None:
-        await hypercorn.trio.serve(app, config, shutdown_trigger=lambda: trio.to_thread.run_sync(stop.wait))
-
-    def serve() -> None:
-        asyncio.run(on_asyncio()) if worker == "asyncio" else trio.run(on_trio)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    host, port = listener.getsockname()
-    try:
-        yield f"http://{host}:{port}"  # the socket listens already: a client waits in its backlog
-    finally:
-        stop.set()
-        thread.join(10)
-        listener.close()
-
-
-SERVERS: dict[str, Callable[[ASGIApp], object]] = {
-    "uvicorn": loopback,
-    "hypercorn-asyncio": lambda app: hypercorn_loopback(app, "asyncio"),
-    "hypercorn-trio": lambda app: hypercorn_loopback(app, "trio"),
-}
 
 
 @pytest.fixture
@@ -128,12 +81,11 @@ def trays(completion: openai.types.chat.ChatCompletion):
 
 
 @pytest.mark.parametrize("build", [in_starlette, in_fastapi, in_a_mount, outside_a_mount])
-@pytest.mark.parametrize("server", SERVERS)
-def test_the_client_finds_the_same_trays_streamed_and_not(build, server, endpoint, parsers, chat):
+def test_the_client_finds_the_same_trays_streamed_and_not(build, served, endpoint, parsers, chat):
     request = json.loads(chat())
     del request["stream"]
     with (
-        SERVERS[server](build(endpoint, **parsers)) as url,
+        served(build(endpoint, **parsers)) as url,
         openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
     ):
         assert trays(client.chat.completions.create(**request, stream=False)) == EXPECTED

@@ -12,10 +12,18 @@ from streamsieve.parsers.reading import read
 from streamsieve.parsers.reasoning import Opening, ReasoningSpan
 from streamsieve.parsers.request import Request
 
+
+def _at_level(format: Format, pair: tuple[str, str]) -> Format:
+    """`format` as it reads a reply in which only `pair` counts, where the request's level chooses one."""
+    if format.reasoning is None or format.reasoning.levels is None:
+        return format
+    return dataclasses.replace(format, reasoning=dataclasses.replace(format.reasoning, pairs=(pair,), levels=None))
+
+
 FORMATS = {
-    f"{format.name}-{number}": (format, pair)
+    f"{format.name}-{number}": (_at_level(format, pair), pair)
     for format in registry.built_in()
-    if format.reasoning
+    if format.reasoning and format.reasoning.starts != "restored"  # that one splits nothing
     for number, pair in enumerate(format.reasoning.pairs)
 }
 by_pair = pytest.mark.parametrize(("format", "pair"), FORMATS.values(), ids=FORMATS)
@@ -28,7 +36,11 @@ def span(format: Format) -> ReasoningSpan:
 
 def asking(format: Format, *, thinking: bool = True, tail: str | None = None) -> Request:
     """A request that asks for thinking, or for none, with the keys that the format looks at."""
-    kwargs = dict.fromkeys(span(format).switch.keys, thinking)
+    switch = span(format).switch
+    kwargs: dict[str, object] = dict.fromkeys(switch.keys, thinking)
+    if switch.level:
+        key, nothing = switch.level
+        kwargs[key] = "high" if thinking else nothing
     return Request(chat_template_kwargs=kwargs, prompt_tail=tail)
 
 
@@ -41,7 +53,7 @@ def trays(format: Format, pieces: list[str], request: Request, finish: str = "st
 
 def starts_open(format: Format, pair: tuple[str, str]) -> bool:
     """Whether a reply without an opener is in thinking, and ends it by this pair's closer."""
-    return span(format).starts == "open" and pair == span(format).pairs[0]
+    return span(format).starts in ("open", "unless answered") and pair == span(format).pairs[0]
 
 
 @by_pair
@@ -62,7 +74,7 @@ def test_opener_in_the_prompt(format: Format, pair: tuple[str, str]) -> None:
 
 @by_pair
 def test_opener_nowhere(format: Format, pair: tuple[str, str]) -> None:
-    expected = ("words", None) if span(format).starts == "open" else (None, "words")
+    expected = ("words", None) if span(format).starts in ("open", "unless answered") else (None, "words")
     assert trays(format, ["words"], asking(format)) == expected
 
 
@@ -144,5 +156,6 @@ def test_whether_thinking_has_ended_in_the_prompt(format: Format, pair: tuple[st
     ]
     for tail, expected in ask:
         assert span(format).opening(asking(format, tail=tail))[0] is expected
-    before = Opening.REASONING if span(format).starts == "open" else Opening.MARKED
+    starts = {"open": Opening.REASONING, "unless answered": Opening.UNLESS_ANSWERED}
+    before = starts.get(span(format).starts, Opening.MARKED)
     assert span(format).opening(asking(format, tail="Hello"))[0] is before

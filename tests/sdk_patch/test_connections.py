@@ -148,7 +148,7 @@ async def test_a_cancelled_task_does_too(upstream, async_client, chat, parsers):
             streaming.set()
 
     task = asyncio.create_task(consume())
-    await streaming.wait()
+    await asyncio.wait_for(streaming.wait(), 30)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

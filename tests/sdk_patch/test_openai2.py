@@ -13,10 +13,9 @@ import streamsieve
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 ENVIRONMENT = ROOT / ".venvs" / "openai2"
-NEEDED = ["openai>=2,<3", "orjson", "starlette", "uvicorn", "pytest>=8.4", "pytest-asyncio"]
-USABLE = (
-    "import openai, orjson, pytest_asyncio, starlette, uvicorn, sys; sys.exit(not openai.__version__.startswith('2.'))"
-)
+MODULES = ["openai", "h2", "hypercorn", "orjson", "pytest", "pytest_asyncio", "starlette", "trio", "uvicorn"]
+NEEDED = ["openai>=2,<3", *(module.replace("_", "-") for module in MODULES[1:])]
+USABLE = f"import sys, {', '.join(MODULES)}; sys.exit(not openai.__version__.startswith('2.'))"
 UNREACHABLE = ("NewConnectionError", "ConnectTimeoutError", "NameResolutionError", "ProxyError", "Read timed out")
 """How pip says that it did not get through to the registry."""
 
@@ -52,5 +51,5 @@ def _share_our_package(python: Path) -> None:
 )
 def test_under_openai_2(name, python):
     command = [python, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", HERE / name]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -176,21 +177,55 @@ def test_other_lines_of_an_event_go_with_each_event_made_of_it(driver: Any) -> N
     assert reply.sent[2] == b""
 
 
-def test_several_choices_in_one_chunk(driver: Any) -> None:
-    chunk = {
-        "id": "c",
-        "choices": [
-            {"index": index, "delta": {"content": content}, "finish_reason": None}
-            for index, content in enumerate(["a", "<tool", "c"])
+def several(texts: Sequence[str | None], **top: object) -> bytes:
+    """One chunk with a choice for each text; None has a role instead."""
+    deltas = [{"role": "assistant"} if text is None else {"content": text} for text in texts]
+    choices = [{"index": index, "delta": delta, "finish_reason": None} for index, delta in enumerate(deltas)]
+    return b"data: %b\n\n" % json.dumps({"id": "c", "choices": choices, **top}, separators=(",", ":")).encode()
+
+
+SEVERAL: list[tuple[str, list[bytes], list[tuple[Any, dict[str, Any]]]]] = [
+    (
+        "each in a chunk of its own, usage with the last",
+        [several(["a", "<tool", "c"], usage=USAGE)],
+        [
+            (None, {"role": "assistant", "content": "a"}),
+            (None, {"role": "assistant"}),
+            (USAGE, {"role": "assistant", "content": "c"}),
         ],
-        "usage": USAGE,
+    ),
+    (
+        "a held one has none",
+        [several([None, None]), several(["<tool", "b"], usage=USAGE)],
+        [(None, {"role": "assistant"}), (None, {"role": "assistant"}), (USAGE, {"content": "b"})],
+    ),
+    (
+        "usage has one where all are held",
+        [several([None, None]), several(["<tool", "<tool"], usage=USAGE)],
+        [(None, {"role": "assistant"}), (None, {"role": "assistant"}), (USAGE, {})],
+    ),
+]
+
+
+@pytest.mark.parametrize(("upstream", "expected"), [pytest.param(*row[1:], id=row[0]) for row in SEVERAL])
+def test_several_choices_in_one_chunk(driver: Any, upstream: list[bytes], expected: list[Any]) -> None:
+    reply = driver.stream(Settings(tool_parser="hermes"), upstream, {"n": 3})
+    told = [(chunk.get("usage"), choice["delta"]) for chunk in reply.chunks for choice in chunk["choices"]]
+    assert told[: len(expected)] == expected
+    assert reply.sent[0] == upstream[0] or len(upstream) == 1
+
+
+def test_what_was_held_goes_out_without_what_was_said_before(driver: Any) -> None:
+    last = driver.event({"delta": {"content": "<tool"}, "y": 1}, z=2, system_fingerprint="f")
+    held = driver.stream(Settings(tool_parser="hermes"), [ROLE, last]).chunks[-1]
+    assert held == {
+        "id": "c-1",
+        "object": "chat.completion.chunk",
+        "created": 17,
+        "model": "m",
+        "system_fingerprint": "f",
+        "choices": [{"index": 0, "delta": {"content": "<tool"}, "finish_reason": None}],
     }
-    reply = driver.stream(Settings(tool_parser="hermes"), [b"data: %b\n\n" % json.dumps(chunk).encode()], {"n": 3})
-    assert [(chunk.get("usage"), chunk["choices"][0]["delta"]) for chunk in reply.chunks[:3]] == [
-        (None, {"role": "assistant", "content": "a"}),
-        (None, {"role": "assistant"}),
-        (USAGE, {"role": "assistant", "content": "c"}),
-    ]
 
 
 END_OF_BODY: list[tuple[str, bytes, bytes]] = [

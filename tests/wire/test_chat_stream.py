@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,13 +21,17 @@ STOP = {"finish_reason": "stop"}
 DONE = b"data: [DONE]\n\n"
 CALL = '<tool_call>\n{"name": "get_tide", "arguments": {"port": "Brest"}}\n</tool_call>'
 PING = '<tool_call>\n{"name": "ping"}\n</tool_call>'
-HALF = b'data: {"id":"c","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"\\ud83d"}}]}\n\n'
 NO_INDEX = b'data: {"id":"c","created":1,"model":"m","choices":[{"delta":{"content":"a"},"finish_reason":null}]}\n\n'
 CALLED = {"id": "call-1", "type": "function", "function": {"name": "ping", "arguments": "{}"}, "index": 0}
 
 
 def text(content: str, **beside: object) -> dict[str, object]:
     return {"delta": {"content": content}, **beside}
+
+
+def half(unit: str) -> bytes:
+    """An event whose text is one UTF-16 unit."""
+    return f'data: {{"id":"c","created":1,"model":"m","choices":[{{"delta":{{"content":"\\u{unit}"}}}}]}}\n\n'.encode()
 
 
 def start(name: str, index: int = 0) -> dict[str, Any]:
@@ -164,11 +168,25 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any], list[Any], list[Any]]] = 
         [ROLE_OUT, (0, {"content": "a"}, None), (0, {"content": "b"}, None), (0, {}, "stop")],
     ),
     (
-        "half a character is passed on as it came",
+        "half a character waits for its other half",
         HERMES,
         {},
-        [ROLE, HALF, text("<tool"), STOP],
-        [ROLE_OUT, (0, {"content": "\ud83d"}, None), (0, {"content": "<tool"}, None), (0, {}, "stop")],
+        [ROLE, text("a"), half("d83d"), half("de00"), STOP],
+        [ROLE_OUT, (0, {"content": "a"}, None), (0, {"content": "\N{GRINNING FACE}"}, None), (0, {}, "stop")],
+    ),
+    (
+        "and is passed on where that does not come",
+        HERMES,
+        {},
+        [ROLE, text("a"), half("d83d"), text("b"), half("de00"), half("d83d"), STOP],
+        [
+            ROLE_OUT,
+            (0, {"content": "a"}, None),
+            (0, {"content": "\ud83db"}, None),
+            (0, {"content": "\ude00"}, None),
+            (0, {"content": "\ud83d"}, None),
+            (0, {}, "stop"),
+        ],
     ),
     (
         "no index",
@@ -339,6 +357,8 @@ def test_what_the_client_is_told(
 
 class Recorder:
     """A parser that notes what it is fed."""
+
+    feed_at_once: Callable[[str], list[Event]] | None = None
 
     def __init__(self) -> None:
         self.fed: list[object] = []

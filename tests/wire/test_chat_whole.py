@@ -147,6 +147,7 @@ TABLE: Table = [
         {"content": PING, "reasoning": "Hm"},
         "stop",
     ),
+    ("an empty content is not ours without a parser", {}, {}, {"content": ""}, "stop", {"content": ""}, "stop"),
     ("content in parts", HERMES, {}, {"content": [{"text": PING}]}, "stop", {"content": [{"text": PING}]}, "stop"),
     ("no content", HERMES, {}, {"content": None}, "stop", {"content": None}, "stop"),
 ]

@@ -158,20 +158,43 @@ def test_a_stage_that_waits_under_a_synchronous_client(driver: Any) -> None:
         driver.stream(Settings(tool_parser="hermes", stages=[waiting]), [{"delta": {"content": "a"}}])
 
 
-async def test_a_client_that_leaves_frees_the_stages(driver: Any) -> None:
-    freed: list[str] = []
+class Counting:
+    """A stage that counts how often it was freed."""
 
-    async def counted(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    def __init__(self) -> None:
+        self.freed = 0
+
+    async def stage(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         try:
             async for event in events:
                 yield event
         finally:
-            freed.append("freed")
+            self.freed += 1
 
-    exchange = Exchange(Settings(tool_parser="hermes", stages=[counted]), REQUEST)
+
+async def failing(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async for event in events:
+        raise LookupError(event)
+        yield event
+
+
+async def test_a_client_that_leaves_frees_the_stages(driver: Any) -> None:
+    counting = Counting()
+    exchange = Exchange(Settings(tool_parser="hermes", stages=[counting.stage]), REQUEST)
     exchange.start(200, [EVENT_STREAM])
     for index in range(2):
         await exchange.feed(driver.event({"delta": {"content": "a"}, "index": index}))
     await exchange.aclose()
     await exchange.aclose()
-    assert freed == ["freed", "freed"]
+    assert counting.freed == 2
+
+
+@pytest.mark.parametrize("mode", ["stream", "whole"])
+async def test_what_a_stage_raises_comes_out_and_frees_the_others(driver: Any, mode: Any) -> None:
+    counting = Counting()
+    settings = Settings(tool_parser="hermes", stages=[counting.stage, failing])
+    whole = json.dumps({"choices": [{"message": {"content": "a"}}]}).encode()
+    body = whole if mode == "whole" else driver.event({"delta": {"content": "a"}})
+    with pytest.raises(LookupError):
+        await driver.exchange(settings, [body], None, mode)
+    assert counting.freed == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamsieve.parsers.chain import run
+from streamsieve.parsers.events import Event
 from streamsieve.wire.settings import Settings
 from streamsieve.wire.template import Template, Templates
 
@@ -45,6 +47,7 @@ ALIKE: list[tuple[str, bytes, str | None]] = [
     ("another line end", EVENT[:-1] + b"\r\n", None),
     ("two events", EVENT + EVENT, None),
     ("two fields", EVENT.replace(b'"a"', b'"a","x":"b"'), None),
+    ("a number", EVENT.replace(b'"a"', b"7"), None),
     ("no text", EVENT.replace(b'"a"', b"null"), None),
     ("half a character", EVENT.replace(b'"a"', b'"\\ud83d"'), None),
     ("no UTF-8", EVENT.replace(b'"a"', b'"\xff"'), None),
@@ -106,11 +109,36 @@ def test_an_event_that_ends_another_chunk_is_not_taken_for_one_by_itself(driver:
     assert reply.sent[-3:] == [b"", b"id: 7\n" + events[-1], b""]
 
 
+# what events carry that are alike but for the text: of the choice, of the chunk
+CARRIED: list[tuple[dict[str, Any], dict[str, Any]]] = [({}, {}), ({"y": 1}, {}), ({}, {"z": 2})]
+
+
+@pytest.mark.parametrize(("beside", "top"), CARRIED)
+def test_what_events_carry_goes_out_though_they_are_alike(driver: Any, beside: Any, top: Any) -> None:
+    texts = ["a", "b", "<to", "ol", "s"]
+    events = [driver.event({"delta": {"content": text}, **beside}, **top) for text in texts]
+    reply = driver.stream(Settings(tool_parser="hermes"), [driver.event({"delta": {"role": "assistant"}}), *events])
+    assert reply.message["content"] == "".join(texts)
+    assert len(reply.chunks) == (1 + len(texts) if beside or top else 4)
+
+
+async def as_it_is(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async for event in events:
+        yield event
+
+
+def test_nothing_is_fed_to_a_parser_after_the_end(driver: Any) -> None:
+    plain = driver.event({"delta": {"content": "a"}})
+    error = b'data: {"error": "e"}\n\n'
+    upstream = [driver.event({"delta": {"role": "assistant"}}), plain, plain, error, plain]
+    assert driver.stream(Settings(tool_parser="hermes", stages=[as_it_is]), upstream).sent == [*upstream, b""]
+
+
 LESSONS: list[tuple[str, list[str], int]] = [
     ("events that are alike are read once", ["c"] * 100, 1),
     ("a change costs one more", ["c"] * 50 + ["d"] * 50, 2),
-    ("events that are never alike are soon no longer tried", [str(n) for n in range(100)], 16),
-    ("rare changes are followed for ever", [str(n // 10) for n in range(1000)], 100),
+    ("events that are never alike are soon no longer tried", [str(n) for n in range(100)], 17),
+    ("changes are followed for ever", [str(n // 2) for n in range(200)], 100),
 ]
 
 

@@ -1,0 +1,1 @@
+"""The language of response templates: formats that a checkpoint's tokenizer describes as data."""
