@@ -24,6 +24,7 @@ from streamsieve.backends.template_turns import Portrait, portray
 from streamsieve.parsers import registry, rules
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.reasoning import ReasoningSpan
 from streamsieve.parsers.rules import AUTO, Choice
 from streamsieve.wire.options import Options
 from streamsieve.wire.settings import Settings
@@ -123,12 +124,12 @@ def _proved(model: ModelFiles, portrait: Portrait, asked: Choice, wanted: Wanted
     if format is None:
         return Detection(model=model, choice=asked, found_by="hand", portrait=portrait)
     template = model.template or ""
-    if wanted.calls and not writes_calls(portrait):
+    if wanted.calls and not writes_calls(portrait) and not portrait.takes_tools:
         raise NothingFits(
-            f"tool_parser: the chat template of {model.source} writes no tool calls, so {asked.tool!r} cannot be "
-            "checked, and a model that is shown no tools calls none"
+            f"tool_parser: the chat template of {model.source} shows the model no tools and writes no calls, so "
+            f"{asked.tool!r} has nothing to read{_because(portrait)}"
         )
-    if format.reasoning and not knows_thinking(format.reasoning, template):
+    if format.reasoning and not knows_thinking(format.reasoning, portrait, template):
         raise NothingFits(
             f"reasoning_parser: the chat template of {model.source} has none of the markers of {asked.reasoning!r} "
             f"({', '.join(format.reasoning.openers + format.reasoning.closers)})"
@@ -164,7 +165,7 @@ def _chosen(model: ModelFiles, portrait: Portrait, asked: Choice, wanted: Wanted
         return fitting[0]
     if first:
         raise NothingFits("auto: " + _contradiction(model, *first) + _advice(model, portrait, wanted, first[1]))
-    calls = "tool calls that no rule knows" if writes_calls(portrait) else "no tool calls"
+    calls = "tool calls that no rule knows" if writes_calls(portrait) else f"no tool calls{_because(portrait)}"
     thinking = "thinking that no rule knows" if writes_thinking(portrait) else "no thinking"
     raise NothingFits(
         f"auto: nothing found in the chat template of {model.source}: it writes {calls} and {thinking}. "
@@ -188,13 +189,25 @@ def _guesses(model: ModelFiles, portrait: Portrait) -> Iterator[tuple[FoundBy, C
         found += [("template", Choice("hf", "hf")), ("template", Choice("hf", None))]
     calls, seen = writes_calls(portrait), set[Choice]()
     for found_by, (tool, reasoning) in found:
-        choice = Choice(tool if calls else None, reasoning)
+        # A template may show tools and not write calls back; then only the name tells.
+        choice = Choice(tool if calls or (found_by == "name" and portrait.takes_tools) else None, reasoning)
         reader = _known(model, Choice(None, reasoning))
-        if reader and reader.reasoning and not knows_thinking(reader.reasoning, model.template or ""):
+        if reader and reader.reasoning and not _shows(reader.reasoning, found_by, model, portrait):
             choice = Choice(choice.tool, None)
         if choice not in seen and any(choice):
             seen.add(choice)
             yield found_by, choice
+
+
+def _shows(span: ReasoningSpan, found_by: FoundBy, model: ModelFiles, portrait: Portrait) -> bool:
+    """Whether the template shows thinking of this kind.
+
+    That it only speaks of it is enough for a model that is known to think by its name, and for thinking
+    that always has its opener; else it could be a model that never thinks, and all it says would be reasoning.
+    """
+    if not knows_thinking(span, portrait, model.template or ""):
+        return False
+    return writes_thinking(portrait) or found_by == "name" or span.starts == "marked"
 
 
 def _selected(model: ModelFiles, choice: Choice) -> Format | None:
@@ -209,6 +222,10 @@ def _known(model: ModelFiles, choice: Choice) -> Format | None:
         return _selected(model, choice)
     except ConfigurationError:
         return None
+
+
+def _because(portrait: Portrait) -> str:
+    return f" (it refuses them: {portrait.refusal})" if portrait.refusal else ""
 
 
 def _contradiction(model: ModelFiles, choice: Choice, misfit: Misfit) -> str:
@@ -257,7 +274,7 @@ def _pairs(wanted: Wanted) -> Iterator[Choice]:
 
 def _fit(model: ModelFiles, portrait: Portrait, wanted: Wanted, choice: Choice) -> Fit | None:
     format, template = _known(model, choice), model.template or ""
-    if format is None or (format.reasoning and not knows_thinking(format.reasoning, template)):
+    if format is None or (format.reasoning and not knows_thinking(format.reasoning, portrait, template)):
         return None
     outcome = check(format, portrait, template, wanted)
     return outcome if isinstance(outcome, Fit) else None

@@ -18,6 +18,7 @@ from streamsieve.parsers.results import Message
 _THINKING = re.compile("think|thought", re.IGNORECASE)
 """What all families have in the markers that a prompt can end in."""
 
+_LEFT_OUT = "the template leaves thinking out of past turns, so the check wrote it as the parser has it"
 _NO_TEXT = "calls without text before them: the template leaves it out, or the parser reads no calls behind it"
 
 Calls = Sequence[tuple[str, object]]
@@ -85,6 +86,7 @@ def check(format: Format, portrait: Portrait, template: str, wanted: Wanted) -> 
     A prompt tail that is set holds whatever the request says of thinking, so only the default mode is judged with it.
     """
     fits: list[Fit] = []
+    known = format.reasoning is not None and knows_thinking(format.reasoning, portrait, template)
     for mode, turns in groupby(portrait.turns, key=lambda turn: turn.mode):
         if mode != "default" and wanted.prompt_tail is not None:
             continue
@@ -92,19 +94,22 @@ def check(format: Format, portrait: Portrait, template: str, wanted: Wanted) -> 
         most = max((turn.shape.calls for turn in whole), default=0)
         for count in dict.fromkeys((0, most if wanted.calls else 0)):
             same = [turn for turn in whole if turn.shape.calls == count]
-            outcome = _parsed_back(format, same, template, wanted)
+            outcome = _parsed_back(format, same, known, wanted)
             if isinstance(outcome, Misfit):
                 return outcome
             fits += [outcome] if outcome else []
     notes = [note for fit in fits for note in fit.notes]
-    notes += ["the template writes no tool calls"] if wanted.calls and not writes_calls(portrait) else []
-    notes += ["the template writes no thinking"] if wanted.reasoning and not writes_thinking(portrait) else []
+    if wanted.calls and not writes_calls(portrait):
+        notes.append("the template writes no tool calls, so none were checked")
+    if wanted.reasoning and not writes_thinking(portrait) and _LEFT_OUT not in notes:
+        notes.append("the template writes no thinking")
     return Fit(all(fit.exact for fit in fits), tuple(dict.fromkeys(notes)))
 
 
-def knows_thinking(span: ReasoningSpan, template: str) -> bool:
-    """Whether the template has anything of the format's thinking in it."""
-    return any(marker.strip() in template for marker in (*span.openers, *span.closers))
+def knows_thinking(span: ReasoningSpan, portrait: Portrait, template: str) -> bool:
+    """Whether the template has anything of the format's thinking in it, or writes it."""
+    texts = (template, *portrait.tails.values(), *(turn.reply for turn in portrait.turns))
+    return any(marker.strip() in text for marker in (*span.openers, *span.closers) for text in texts)
 
 
 def writes_calls(portrait: Portrait) -> bool:
@@ -118,15 +123,16 @@ def writes_thinking(portrait: Portrait) -> bool:
     return in_prompt or any(turn.writes_thinking for turn in portrait.turns)
 
 
-def _parsed_back(format: Format, turns: Sequence[Turn], template: str, wanted: Wanted) -> Fit | Misfit | None:
+def _parsed_back(format: Format, turns: Sequence[Turn], known: bool, wanted: Wanted) -> Fit | Misfit | None:
     """How turns of different shapes come out; one that does decides. None where there is no turn.
 
     A turn with calls has text before them. Where the template leaves that out, or the format reads no
     calls behind text (a list that counts only at the start of a reply), the turns without it decide.
+    `known`: whether the template knows the format's thinking.
     """
     first: Misfit | None = None
     for content, same in groupby(turns, key=lambda turn: turn.shape.content):
-        outcomes = [_one_parsed_back(format, turn, template, wanted) for turn in same]
+        outcomes = [_one_parsed_back(format, turn, known, wanted) for turn in same]
         fits = [outcome for outcome in outcomes if isinstance(outcome, Fit)]
         if fits:
             best = max(fits, key=lambda fit: fit.exact)
@@ -137,21 +143,23 @@ def _parsed_back(format: Format, turns: Sequence[Turn], template: str, wanted: W
     return first
 
 
-def _one_parsed_back(format: Format, turn: Turn, template: str, wanted: Wanted) -> Fit | Misfit:
+def _one_parsed_back(format: Format, turn: Turn, known: bool, wanted: Wanted) -> Fit | Misfit:
     request = Request.from_body({"tools": [*TOOLS], "chat_template_kwargs": turn.kwargs})
     reply, reasoning, notes = turn.reply, REASONING if turn.thinks else None, []
     if turn.thinks and not turn.writes_thinking:
         prompted = replace(request, prompt_tail=_tail(turn))
         span = format.reasoning
-        if span is None or span.opening(prompted)[0] is Opening.ANSWERED or not knows_thinking(span, template):
+        if span is None or span.opening(prompted)[0] is Opening.ANSWERED or not known:
             reasoning = None
         else:
             reply = _with_thinking(span, turn, prompted)
-            notes.append("the template leaves thinking out of past turns, so the check wrote it as the parser has it")
+            notes.append(_LEFT_OUT)
     if wanted.calls and turn.shape.calls == 1:
         notes.append("the template writes one call a turn")
     put_in = Said(reasoning, turn.shape.content or None, CALLS[: turn.shape.calls])
     came_out = _read(format, reply, request, wanted.prompt_tail)
+    if turn.end and not _agree(put_in, came_out, wanted):  # what ends any turn may be half of a marker
+        came_out = _read(format, reply + turn.end.rstrip(), request, wanted.prompt_tail)
     if _agree(put_in, came_out, wanted):
         return Fit(_agree(put_in, came_out, wanted, exact=True), tuple(notes))
     seen = _read(format, reply, request, _tail(turn))

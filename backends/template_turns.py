@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from typing import Literal
@@ -37,7 +37,10 @@ TOOLS: Sequence[Mapping[str, object]] = tuple(
             "description": description,
             "parameters": {
                 "type": "object",
-                "properties": {key: {"type": "integer" if key == "days" else "string"} for key in arguments},
+                "properties": {
+                    key: {"type": "integer" if key == "days" else "string", "description": f"The {key}."}
+                    for key in arguments
+                },
                 "required": [*arguments],
             },
         },
@@ -101,8 +104,8 @@ class Turn:
     """One assistant turn as the template writes it.
 
     `prompt`: what the engine would be given, and `kwargs` the request's `chat_template_kwargs`; `reply`:
-    what the model would have written. `thinks`: whether it was given thinking, which some templates leave
-    out of turns that are past (`writes_thinking`).
+    what the model would have written, and `end` what ends any turn. `thinks`: whether it was given
+    thinking, which some templates leave out of turns that are past (`writes_thinking`).
     """
 
     mode: Mode
@@ -110,6 +113,7 @@ class Turn:
     shape: Shape
     prompt: str
     reply: str
+    end: str
     thinks: bool
 
     @property
@@ -119,22 +123,26 @@ class Turn:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the content and all the calls stand in the reply."""
-        calls = CALLS[: self.shape.calls]
-        return all(part in self.reply for part in (self.shape.content or "", *(name for name, _ in calls)))
+        """Whether the content and all the calls stand in the reply, in this order."""
+        parts = (self.shape.content or "", *(name for name, _ in CALLS[: self.shape.calls]))
+        places = [self.reply.find(part) for part in parts]
+        return -1 not in places and places == sorted(places)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portrait:
     """All that a template showed. `tails`: what stands behind the question in the prompt, for each mode.
 
-    `default`: what an unset switch comes to; None where there is no switch.
+    `default`: what an unset switch comes to; None where there is no switch. `takes_tools`: whether it
+    looks at the request's tools. `refusal`: with what it refused turns with calls, where it writes none.
     """
 
     switch: Switch | None
     default: Literal["on", "off", "neither"] | None
     tails: Mapping[Mode, str]
     turns: Sequence[Turn]
+    takes_tools: bool
+    refusal: str
 
 
 def portray(model: ModelFiles) -> Portrait:
@@ -161,11 +169,14 @@ def portray(model: ModelFiles) -> Portrait:
             switch = candidate
             prompts |= {"on": on.text or "", "off": off.text or ""}
             break
+    turns, refusal = _turns(model, model.template, question, prompts, switch)
     return Portrait(
         switch=switch,
         default=_default(prompts) if switch else None,
         tails={mode: _tail(prompt) for mode, prompt in prompts.items()},
-        turns=list(_turns(model, model.template, question, prompts, switch)),
+        turns=turns,
+        takes_tools="tools" in seen.variables,
+        refusal=refusal,
     )
 
 
@@ -197,8 +208,8 @@ def _tail(prompt: str) -> str:
 
 def _turns(
     model: ModelFiles, template: str, question: Mapping[str, object], prompts: Mapping[Mode, str], switch: Switch | None
-) -> Iterator[Turn]:
-    """Every turn that the template writes, in the order of `SHAPES` within each mode."""
+) -> tuple[list[Turn], str]:
+    """Every turn that the template writes, in the order of `SHAPES` within each mode, and why it writes no calls."""
     default = _default(prompts) if switch else "on"
     blanks = [
         Turn(
@@ -207,44 +218,50 @@ def _turns(
             shape=shape,
             prompt=prompt,
             reply="",
+            end="",
             thinks=mode == "on" or (mode == "default" and default != "off"),
         )
         for (mode, prompt), shape in product(prompts.items(), SHAPES)
     ]
     jobs = [
-        _variables(model, [question, blank.shape.message(thinking=blank.thinks)], blank.kwargs, prompt=False)
+        _variables(model, [question, message], blank.kwargs, prompt=False)
         for blank in blanks
+        for message in (blank.shape.message(thinking=blank.thinks), {"role": "assistant", "content": _ANSWER})
     ]
-    answer = {"role": "assistant", "content": _ANSWER}
-    answered, *written = render(template, [_variables(model, [question, answer], {}, prompt=False), *jobs]).results
-    if all(turn.text is None for turn in written):
+    written = render(template, jobs).results
+    pairs = list(zip(blanks, written[::2], written[1::2], strict=True))
+    if all(turn.text is None for _, turn, _ in pairs):
         raise ConfigurationError(
             f"model: the chat template of {model.source} refuses every assistant turn: {written[0].error}"
         )
-    end = (answered.text or "").rpartition(_ANSWER)[2]
-    for blank, turn in zip(blanks, written, strict=True):
-        if turn.text is not None:
-            yield replace(blank, reply=_without_end(_behind(blank.prompt, turn.text), end))
+    turns = [_written(blank, turn.text, answer.text or "") for blank, turn, answer in pairs if turn.text is not None]
+    refusal = "" if any(turn.shape.calls and turn.is_whole for turn in turns) else written[0].error
+    return turns, refusal
+
+
+def _written(blank: Turn, conversation: str, answered: str) -> Turn:
+    """The turn out of a conversation that ends in it; `answered` is one that ends in nothing but an answer."""
+    reply, end = _behind(blank.prompt, conversation), answered.rpartition(_ANSWER)[2]
+    common = _common(reply[::-1], end[::-1])
+    while common and not _TURN_END.match(reply[-common]):
+        common -= 1
+    cut = len(reply) - common
+    return replace(blank, reply=reply[:cut], end=reply[cut:])
 
 
 def _behind(prompt: str, conversation: str) -> str:
     """What stands in the conversation behind the prompt.
 
     Where they part before the prompt's end (it opens or closes the thinking, and the template leaves that
-    out of a turn that is past), it is what stands behind the last boundary that they share.
+    out of a turn that is past), it is what stands behind the last boundary that they share, and behind
+    what they then have in common all the same.
     """
     common = _common(prompt, conversation)
     while common < len(prompt) and common and not _BOUNDARY.match(conversation[common - 1]):
         common -= 1
-    return conversation[common:]
-
-
-def _without_end(reply: str, end: str) -> str:
-    """The reply without what the template writes at the end of any turn."""
-    common = _common(reply[::-1], end[::-1])
-    while common and not _TURN_END.match(reply[-common]):
-        common -= 1
-    return reply[: len(reply) - common]
+    prompted, rest = prompt[common:], conversation[common:]
+    again = next((size for size in range(len(prompted), 0, -1) if prompted.endswith(rest[:size])), 0)
+    return rest[again:]
 
 
 def _common(one: str, other: str) -> int:

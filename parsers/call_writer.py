@@ -15,6 +15,9 @@ NAME = re.compile(r"[^\s\"'`\[\](){}<>]*")
 """A run of what a function's name may consist of (contract, rule 6)."""
 
 
+_NOTHING = Markers(())
+
+
 class CallState(Enum):
     """How far the call that is being read has come."""
 
@@ -132,7 +135,7 @@ class CallWriter:
         One that is missing is forgiven where the reply or the turn ends, or another call or the end of
         the group comes; anything else there breaks the call.
         """
-        reader, before = self.reader, arguments_closers or Markers(())
+        reader, before = self.reader, arguments_closers or _NOTHING
         yield from reader.space()
         if (yield from reader.takes(before)):
             yield from reader.space()

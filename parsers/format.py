@@ -67,6 +67,8 @@ class Format:
         """Raise ConfigurationError where the request's `chat_template_kwargs` ask for what the format does not have."""
         if self.reasoning:
             self.reasoning.of(request)
+        if self.calls:
+            self.calls.of(request)
 
     def render(self, message: Message, request: Request) -> str:
         """`message` as the model would write it in reply to `request`.

@@ -114,7 +114,7 @@ class Conformance:
     def test_deltas_leave_at_once(self) -> None:
         """What cannot be a marker is not held back, in any tray that the format has."""
         mine = self.format
-        has = {Content: True, Reasoning: specimens.thinks(mine), CallArguments: specimens.calls_are_known(mine)}
+        has = {Content: True, Reasoning: specimens.thinks(mine), CallArguments: specimens.arguments_stream(mine)}
         for tray in (tray for tray, is_there in has.items() if is_there):
             for size in (1, 3, 7):
                 laws.leaves_at_once(self.format, tray, size)

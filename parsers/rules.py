@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
     Rule("openai", "openai_gptoss", r"gpt-?oss", ("<|channel|>", "<|message|>"), ("<rfl:parameter",),
          tokens=("<|channel|>", "<|message|>", "<|constrain|>", "<|call|>", "<|return|>")),
     Rule("musespark1x", "musespark1x", r"muse-?spark"),
-    Rule("muse_glimmer", "muse_glimmer", r"muse-?glimmer"),
+    Rule("muse_glimmer", "muse_glimmer", r"muse-?glimmer", ("<atem:invoke", "Glimmer")),
     Rule("muse", "muse", r"\bmuse\b", ("<atem:invoke",)),
     Rule("muse_glimmer", "muse_glimmer", marks=("<atem:invoke",)),
     Rule("inkling", "inkling", r"inkling", ("<|content_invoke_tool_json|>",)),
@@ -70,9 +70,10 @@ RULES: tuple[Rule, ...] = (
     Rule("cohere_command4", "cohere_command4", r"command-?a-?plus|north-?mini-?code",
          ("<|START_ACTION|>", "<|START_TEXT|>")),
     Rule("cohere_command3", "cohere_command3", r"command-?a-?reasoning", ("<|START_ACTION|>",), ("<|START_TEXT|>",)),
-    Rule("deepseek_v41", "deepseek_v41", r"deepseek-?v4\.1", (_DSML, " calls")),
-    Rule("deepseek_v4", "deepseek_v4", r"deepseek-?v4", (_DSML, "tool_calls")),
     Rule("deepseek_v32", "deepseek_v3", r"deepseek-?v3\.2", (_DSML, "function_calls")),
+    Rule("deepseek_v41", "deepseek_v41", r"deepseek-?v4\.1"),
+    Rule("deepseek_v4", "deepseek_v4", r"deepseek-?v4", (_DSML,), ("function_calls",)),
+    Rule("deepseek_v41", "deepseek_v41", marks=(_DSML,), without=("function_calls",)),
     Rule("deepseek_v31", "deepseek_v3", r"deepseek-?v3\.1", ("<｜tool▁sep｜>",), ("```json",)),
     Rule(None, "deepseek_r1", r"deepseek-?r1.*(distill|qwen|llama)"),
     Rule("deepseek_v3", "deepseek_r1", r"deepseek-?r1", ("<｜tool▁sep｜>", "```json")),
@@ -135,6 +136,7 @@ RULES: tuple[Rule, ...] = (
     Rule("llama3_json", None, r"llama-?3\.[123]", ("<|start_header_id|>", "parameters")),
     Rule("mistral", None, r"mistral|mixtral|ministral|devstral|pixtral"),
     Rule(None, "deepseek_r1", r"phi-?4.*reasoning", ("<think>",), ("tool_calls",)),
+    Rule(None, None, marks=("<think>",)),
     Rule("xlam", None, marks=("tool_calls", "tojson")),
     Rule("pythonic", None, marks=("tool_calls",)),
 )  # fmt: skip
@@ -147,8 +149,11 @@ NEVER_CHOSEN = {
 }
 """Parser names that no rule gives, and why."""
 
-THINKERS = (("<think>", "qwen3"), ("<think>", "deepseek_r1"))
-"""For a family that has no thinking of its own: what stands in the template of one that does, and who reads it."""
+THINKERS = (("<think>", "qwen3"), ("<think>", "deepseek_r1"), ("<think>", "deepseek_v3"))
+"""For a template with thinking that is not, or not only, its family's own: what stands in it, and who may read that.
+
+The first two think unless told otherwise, the first until a call at the latest; the third only when asked to.
+"""
 
 SWITCHES: tuple[tuple[str, object, object], ...] = (
     ("enable_thinking", True, False),
@@ -175,9 +180,8 @@ def by_template(template: str) -> Iterator[Choice]:
             and all(map(template.__contains__, rule.marks))
             and not any(map(template.__contains__, rule.without))
         ):
-            if rule.reasoning is None:
-                yield from (Choice(rule.tool, reader) for mark, reader in THINKERS if mark in template)
-            yield rule.choice
+            others = [Choice(rule.tool, reader) for mark, reader in THINKERS if mark in template]
+            yield from (rule.choice, *others) if rule.reasoning else (*others, rule.choice)
 
 
 def by_tokens(tokens: Collection[str]) -> Choice | None:

@@ -146,6 +146,11 @@ def calls_are_known(format: Format) -> bool:
     return format.calls is not None or format.messages is not None
 
 
+def arguments_stream(format: Format) -> bool:
+    """Whether a call's arguments go out as they come; some cards have it that later text may change earlier."""
+    return format.messages is not None or (format.calls is not None and format.calls.arguments_out == "as they come")
+
+
 def speaks_beside_calls(format: Format) -> bool:
     """Whether content may stand beside calls: not where calls count at the start alone."""
     return not (format.calls and format.calls.answer_starts and not format.calls.line_starts)

@@ -34,7 +34,6 @@ class SieveStream:
         self._source = response.iter_bytes()
         self._ahead = b""
         self._pieces = cast("GeneratorType[bytes, None, None]", self._rewrite())
-        self._closed = False
 
     def __iter__(self) -> Iterator[bytes]:
         return self._pieces
@@ -66,9 +65,6 @@ class SieveStream:
             run(self._exchange.aclose())
 
     def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
         try:
             if not self._pieces.gi_running:
                 self._drain.read(self._pieces)
@@ -89,7 +85,6 @@ class AsyncSieveStream:
         self._source = response.aiter_bytes()
         self._ahead = b""
         self._pieces = cast("AsyncGeneratorType[bytes, None]", self._rewrite())
-        self._closed = False
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._pieces
@@ -119,9 +114,6 @@ class AsyncSieveStream:
             await self._exchange.aclose()
 
     async def aclose(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
         try:
             if not self._pieces.ag_running:
                 await self._drain.aread(self._pieces)

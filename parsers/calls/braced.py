@@ -78,7 +78,7 @@ class BracedCalls(CallSyntax):
         if not (yield from reader.takes(signs.delimiter)):
             key = yield from reader.run(KEY)
             if not key:
-                raise Malformed
+                raise EndOfText if reader.ends_within(signs.delimiter) else Malformed
             return key
         pieces: list[str] = []
         if (yield from reader.find(signs.delimiter, pieces.append)) is None:

@@ -18,6 +18,10 @@ _FIRST = re.compile(r"(\\[^\w\s]|[\w<])(?![*?{])(?!(?:[^\\|]|\\.)*\|)", re.DOTAL
 _NO_WIDTH = frozenset({r"\b", r"\B", r"\A", r"\Z"})
 
 
+_WINDOW = 256
+"""Characters that are searched at first; a search that finds nothing goes on with twice as many, so that what
+a search costs depends on how far the sign is, and not on how much text there is."""
+
 _MORE = "\U0010ffff"
 """A character that no text has: it stands for whatever may come next."""
 
@@ -82,33 +86,44 @@ class Signs:
 
     def find(self, reader: Reader, write: Write) -> Reading[Found | None]:
         """Give text to `write` up to the next sign, which is taken and returned; None at the end of the text."""
+        size = _WINDOW
         while True:
             text, position = reader.text, reader.position
-            found = self._next(text, position, ended=reader.ended)
+            window = text[position : position + size]
+            is_all = position + size >= len(text)
+            found = self._next(window, 0, ended=reader.ended and is_all)
             start = found if isinstance(found, int) else found.match.start()
-            if start > position:
-                write(text[position:start])
-            reader.position = start
+            if start:
+                write(window[:start])
+                reader.position += start
             if not isinstance(found, int):
-                reader.position = found.match.end()
+                reader.position += len(found.text)
                 return found
+            if not is_all:
+                size *= 2
+                continue
             if reader.is_over:
                 return None
-            if start == len(text) and self.first:
+            if start == len(window) and self.first:
                 reader.wait_in_plain_text(Plain(self.first, write))
             with suppress(EndOfText):
                 yield
 
     def takes(self, reader: Reader) -> Reading[bool]:
         """Take a sign if one comes next; whether one did."""
+        size = _WINDOW
         while True:
-            found = self._next(reader.text, reader.position, ended=reader.ended)
-            start = found if isinstance(found, int) else found.match.start()
-            if start > reader.position or reader.is_over:
+            window = reader.text[reader.position : reader.position + size]
+            is_all = reader.position + size >= len(reader.text)
+            found = self._next(window, 0, ended=reader.ended and is_all)
+            if (found if isinstance(found, int) else found.match.start()) > 0 or reader.is_over:
                 return False
             if not isinstance(found, int):
-                reader.position = found.match.end()
+                reader.position += len(found.text)
                 return True
+            if not is_all:
+                size *= 2
+                continue
             with suppress(EndOfText):
                 yield
 

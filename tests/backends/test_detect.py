@@ -32,10 +32,12 @@ FOUND: list[tuple[str, str | None, str | None]] = [
     ("granite4", "granite4", None),
     ("harmony", "openai", "openai_gptoss"),
     ("hermes", "hermes", None),
+    ("hermes_on_request", "hermes", "deepseek_v3"),
     ("hunyuan_a13b", "hunyuan_a13b", "hunyuan_a13b"),
     ("internlm", "internlm", None),
     ("jamba", "jamba", None),
     ("kimi_k2", "kimi_k2", "kimi_k2"),
+    ("kimi_k3", "kimi_k3", "kimi_k3"),
     ("lfm2", "lfm2", None),
     ("llama3_json", "llama3_json", None),
     ("llama4_pythonic", "llama4_pythonic", None),
@@ -169,7 +171,12 @@ MISFITS = [
     ("hermes", "qwen3_coder", None, ["'qwen3_coder' would misread", "<tool_call>", "tool_parser='hermes'"]),
     ("qwen3_coder", "hermes", "qwen3", ["came back", "tool_calls none", "tool_parser='qwen3_coder'"]),
     ("hermes", "hermes", "qwen3", ["reasoning_parser", "none of the markers of 'qwen3'", "<think>"]),
-    ("deepseek_r1_distill", "hermes", "deepseek_r1", ["tool_parser", "writes no tool calls"]),
+    (
+        "deepseek_r1_distill",
+        "hermes",
+        "deepseek_r1",
+        ["tool_parser", "shows the model no tools", "'hermes' has nothing to read"],
+    ),
     ("deepseek_v31", "deepseek_v31", "deepseek_r1", ["thinking not set", "reasoning_parser='deepseek_v3'"]),
     ("glm45", "glm45", "deepseek_r1", ["thinking off", "came back: reasoning 'I look that up.'"]),
     ("no_tools", "auto", "auto", ["auto", "no tool calls", "no thinking", "need no parser"]),
@@ -194,6 +201,60 @@ def test_a_prompt_tail_may_put_a_misfit_right(model: Path) -> None:
         detect(str(model), tool_parser=None, reasoning_parser="glm45")
     found = detect(str(model), tool_parser=None, reasoning_parser="glm45", prompt_tail="</think>")
     assert found.choice == Choice(None, "glm45")
+
+
+SHOWS_TOOLS = """{{ tools | tojson }}{% for turn in messages %}<|im_start|>{{ turn.role }}
+{{ turn.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+
+
+def test_a_template_that_shows_tools_and_writes_no_calls_proves_nothing_of_them(model: Path) -> None:
+    (model / "chat_template.jinja").write_text(SHOWS_TOOLS)
+    found = detect(str(model), tool_parser="lfm2", reasoning_parser=None)
+    assert found.fit is not None
+    assert "the template writes no tool calls, so none were checked" in found.fit.notes
+    with pytest.raises(NothingFits, match="no tool calls"):
+        detect(str(model))
+    named = model.rename(model.with_name("LFM2-8B-A1B"))
+    assert (detect(str(named)).choice, detect(str(named)).found_by) == (Choice("lfm2", None), "name")
+
+
+def test_why_a_template_writes_no_calls_is_told(model: Path) -> None:
+    refusing = "{% for turn in messages if turn.tool_calls %}{{ raise_exception('no calls here') }}{% endfor %}"
+    (model / "chat_template.jinja").write_text(refusing + SHOWS_TOOLS.removeprefix("{{ tools | tojson }}"))
+    with pytest.raises(NothingFits, match=r"no tool calls \(it refuses them: TemplateError: no calls here\)"):
+        detect(str(model))
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"), [("model", None), ("QwQ-32B", Choice("hermes", "deepseek_r1"))], ids=["unknown", "known"]
+)
+def test_a_template_that_only_speaks_of_thinking_is_no_sign_of_it(
+    tmp_path: Path, name: str, choice: Choice | None
+) -> None:
+    source = tmp_path / name
+    source.mkdir()
+    (source / "chat_template.jinja").write_text("{# older turns end in </think> #}" + SHOWS_TOOLS)
+    if choice is None:
+        with pytest.raises(NothingFits, match="no thinking"):
+            detect(str(source))
+    else:
+        assert detect(str(source)).choice == choice
+
+
+def test_content_that_the_template_puts_behind_the_calls_is_not_asked_for(model: Path) -> None:
+    template = (TEMPLATES / "hermes.jinja").read_text()
+    content = "    {{- message.content or '' }}\n"
+    assert content in template
+    moved = template.replace(content, "").replace(
+        "    {{- '<|im_end|>\\n' }}\n", content + "    {{- '<|im_end|>\\n' }}\n"
+    )
+    (model / "chat_template.jinja").write_text(moved)
+    found = detect(str(model))
+    assert found.choice == Choice("hermes", None)
+    assert found.fit is not None
+    assert any("calls without text before them" in note for note in found.fit.notes)
 
 
 def test_unknown_names_are_refused_with_and_without_a_template(model: Path) -> None:

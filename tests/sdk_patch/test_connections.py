@@ -173,13 +173,49 @@ def test_a_client_that_leaves_while_it_waits_for_a_json_answer(upstream, client,
     assert upstream.one_ended.wait(SOON)
 
 
-async def test_a_stream_closed_from_another_task_ends_its_reader(upstream, async_client, chat, parsers, events):
+@pytest.fixture
+def freed():
+    """A stage, and a list that it puts something into when it is freed."""
+    found: list[bool] = []
+
+    async def stage(events):
+        try:
+            async for event in events:
+                yield event
+        finally:
+            found.append(True)
+
+    return stage, found
+
+
+def test_a_closed_stream_has_freed_its_stages(upstream, client, chat, freed, parsers):
+    stage, found = freed
+    upstream.script = [upstream.forever]
+    stream = wrap(client, stages=[stage], **parsers).chat.completions.create(**chat, stream=True)
+    next(stream)
+    stream.close()
+    assert found == [True]
+
+
+async def test_a_closed_asynchronous_stream_has_freed_its_stages(upstream, async_client, chat, freed, parsers):
+    stage, found = freed
+    upstream.script = [upstream.forever]
+    stream = await wrap(async_client, stages=[stage], **parsers).chat.completions.create(**chat, stream=True)
+    await anext(aiter(stream))
+    await stream.close()
+    assert found == [True]
+
+
+async def test_a_stream_closed_from_another_task_is_freed_by_its_reader(
+    upstream, async_client, chat, events, freed, parsers
+):
     async def stalled():
         yield events("<think>a")
         await asyncio.sleep(60)
 
+    stage, found = freed
     upstream.script = [lambda _: upstream.streamed(stalled())]
-    stream = await wrap(async_client, **parsers).chat.completions.create(**chat, stream=True)
+    stream = await wrap(async_client, stages=[stage], **parsers).chat.completions.create(**chat, stream=True)
     await anext(aiter(stream))
     reader = asyncio.create_task(anext(aiter(stream)))
     await asyncio.sleep(0)
@@ -187,6 +223,26 @@ async def test_a_stream_closed_from_another_task_ends_its_reader(upstream, async
     assert await asyncio.to_thread(upstream.one_ended.wait, SOON)
     reader.cancel()
     await asyncio.wait([reader])
+    assert found == [True]
+
+
+async def test_two_tasks_may_close_a_stream_whose_stage_ends_slowly(async_client, upstream, chat, parsers):
+    ended = []
+
+    async def stage(events):
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await asyncio.sleep(0.01)
+            ended.append(True)
+
+    upstream.script = [upstream.forever]
+    stream = await wrap(async_client, stages=[stage], **parsers).chat.completions.create(**chat, stream=True)
+    await anext(aiter(stream))
+    sieve = stream.response.stream._stream
+    await asyncio.gather(sieve.aclose(), sieve.aclose())
+    assert ended == [True]
 
 
 @pytest.fixture
@@ -252,4 +308,18 @@ def test_a_json_answer_is_closed_exactly_once(counting, http, chat, parsers):
     transport = SieveTransport(answer([b'{"choices"', b": []}"], "application/json"), **parsers)
     with openai.OpenAI(api_key="k", http_client=http.Client(transport=transport)) as client:
         assert client.chat.completions.create(**chat).choices == []
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_an_answer_that_fails_on_its_way_is_closed_exactly_once(kind, counting, http, chat, events, parsers):
+    answer, closed = counting
+
+    def pieces():
+        yield events("<think>a")
+        raise http.ReadError("gone")
+
+    transport = SieveTransport(answer(pieces(), kind), **parsers)
+    with http.Client(transport=transport) as client, pytest.raises(http.ReadError):
+        client.post("http://test/v1/chat/completions", json=chat)
     assert len(closed) == 1

@@ -72,6 +72,13 @@ def test_a_coded_stream_is_decoded_event_by_event(upstream, client, chat, events
     assert thoughts == ["One", " two"]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_what_the_connection_says_of_itself_is_kept(streamed, client, chat, parsers):
+    wrapped = wrap(client, **parsers)
+    with wrapped.chat.completions.with_streaming_response.create(**chat, stream=streamed) as response:
+        assert {"http_version", "reason_phrase", "network_stream"} <= response.http_response.extensions.keys()
+
+
 @pytest.mark.parametrize("coding", ["x-unknown", "gzip, x-unknown"])
 def test_a_coding_that_cannot_be_undone_passes_untouched(coding, http, chat, parsers):
     headers = {"content-type": "application/json", "content-encoding": coding, "etag": "e"}
