@@ -240,12 +240,16 @@ def _turns(
 
 
 def _written(blank: Turn, conversation: str, answered: str) -> Turn:
-    """The turn out of a conversation that ends in it; `answered` is one that ends in nothing but an answer."""
+    """The turn out of a conversation that ends in it; `answered` is one that ends in nothing but an answer.
+
+    It ends where the engine would stop, at what ends an answer, or where the ends of both begin to be alike.
+    """
     reply, end = _behind(blank.prompt, conversation), answered.rpartition(_ANSWER)[2]
-    common = _common(reply[::-1], end[::-1])
-    while common and not _TURN_END.match(reply[-common]):
-        common -= 1
-    cut = len(reply) - common
+    cut = reply.find(end.strip()) if end.strip() else -1
+    if cut < 0:
+        cut = len(reply) - _common(reply[::-1], end[::-1])
+        while cut < len(reply) and not _TURN_END.match(reply[cut]):
+            cut += 1
     return replace(blank, reply=reply[:cut], end=reply[cut:])
 
 

@@ -113,7 +113,7 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
 
 def _by_names(chosen: Format, messages: MessageSyntax | None, reasoning: bool, tools: bool) -> Format:
     """A message format chosen by the one of its names, the other or both."""
-    if messages is None or (reasoning and tools):
+    if messages is None or messages.one_name == "all trays" or (reasoning and tools):
         return chosen
     return replace(chosen, messages=OneOfBoth(syntax=messages, untold="calls" if reasoning else "reasoning"))
 

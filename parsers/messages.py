@@ -32,9 +32,11 @@ class MessageSyntax(ABC):
     """How a format writes a reply as messages, each with a header that says which tray its body goes to.
 
     `markers`: what means something in a reply, and what, in a few words.
+    `one_name`: what choosing the format by only one of its names reads, all trays or what that name says.
     """
 
     markers: ClassVar[Mapping[str, str]] = {}
+    one_name: ClassVar[Literal["all trays", "its own"]] = "all trays"
 
     @abstractmethod
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:
@@ -51,7 +53,7 @@ class MessageSyntax(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OneOfBoth(MessageSyntax):
-    """A message format chosen by its tool parser's name or its reasoning parser's name alone.
+    """A message format of which only what its tool parser's or its reasoning parser's name says is read.
 
     `untold`: what is not told apart then. Thinking is content without its markers; calls are text.
     """

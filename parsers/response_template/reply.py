@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import CallState, CallWriter
@@ -23,6 +24,8 @@ from streamsieve.parsers.trays import Trays
 @dataclass(frozen=True, kw_only=True)
 class TemplateMessages(MessageSyntax):
     """The grammar that a template describes."""
+
+    one_name: ClassVar = "its own"
 
     template: Template
 

@@ -40,7 +40,7 @@ class Sign:
     @property
     def growing(self) -> re.Pattern[str]:
         """What of it the text that `_MORE` is put behind may end in, if the next character is part of it too."""
-        return _compiled(rf"(?!{_MORE})(?:{beginnings(self.pattern)})\Z")
+        return _compiled(rf"(?!{_MORE}|\Z)(?:{beginnings(self.pattern)})\Z")
 
 
 def literal(text: str) -> Sign:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import openai
 import pytest
 from fastapi import FastAPI
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -103,3 +104,24 @@ async def test_the_asynchronous_client_does_too(endpoint, parsers, chat):
             assert trays(await client.chat.completions.create(**request, stream=False)) == EXPECTED
             async with client.chat.completions.stream(**request) as stream:
                 assert trays(await stream.get_final_completion()) == EXPECTED
+
+
+def test_events_written_by_fastapi_are_read(raw, chunk, parsers, chat, served):
+    """Its `EventSourceResponse` writes the events itself, in a task of its own."""
+
+    async def answer() -> AsyncIterator[ServerSentEvent]:
+        events = [chunk(raw[start : start + CHUNK]) for start in range(0, len(raw), CHUNK)]
+        for event in [*events, chunk(finish="stop"), b"data: [DONE]\n\n"]:
+            yield ServerSentEvent(raw_data=event.decode().removeprefix("data: ").strip())
+
+    app = FastAPI()
+    app.post(PATH, response_class=EventSourceResponse)(answer)
+    app.add_middleware(SieveMiddleware, **parsers)
+    request = json.loads(chat())
+    del request["stream"]
+    with (
+        served(app) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as client,
+        client.chat.completions.stream(**request) as stream,
+    ):
+        assert trays(stream.get_final_completion()) == EXPECTED

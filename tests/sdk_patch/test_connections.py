@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 
@@ -224,6 +225,53 @@ async def test_a_stream_closed_from_another_task_is_freed_by_its_reader(
     reader.cancel()
     await asyncio.wait([reader])
     assert found == [True]
+
+
+def test_a_stream_closed_from_another_thread_is_freed_by_its_reader(upstream, client, chat, events, freed, parsers):
+    """Closing does not wake a thread that reads; it fails as soon as something comes."""
+    loop, go_on = [], asyncio.Event()
+
+    async def stalled():
+        loop.append(asyncio.get_running_loop())
+        yield events("<think>a")
+        await go_on.wait()
+        while True:
+            yield events("b")
+            await asyncio.sleep(0.01)
+
+    def consume():
+        with contextlib.suppress(Exception):  # whatever a read from a closed connection is to this SDK
+            list(stream)
+
+    stage, found = freed
+    upstream.script = [lambda _: upstream.streamed(stalled())]
+    stream = wrap(client, stages=[stage], **parsers).chat.completions.create(**chat, stream=True)
+    next(stream)
+    reader = threading.Thread(target=consume)
+    reader.start()
+    time.sleep(0.05)
+    stream.response.close()
+    loop[0].call_soon_threadsafe(go_on.set)
+    reader.join(10)
+    assert not reader.is_alive()
+    assert found == [True]
+
+
+async def test_a_stream_may_be_closed_while_its_end_is_waited_for(upstream, async_client, chat, parsers):
+    upstream.linger = 60
+    stream = await wrap(async_client, **parsers).chat.completions.create(**chat, stream=True)
+    last = asyncio.Event()
+
+    async def consume():
+        async for chunk in stream:
+            if chunk.usage:
+                last.set()
+
+    reader = asyncio.create_task(consume())
+    await asyncio.wait_for(last.wait(), 30)
+    await asyncio.sleep(SECONDS / 4)
+    await stream.close()
+    await asyncio.wait_for(reader, 30)
 
 
 async def test_two_tasks_may_close_a_stream_whose_stage_ends_slowly(async_client, upstream, chat, parsers):
