@@ -234,18 +234,22 @@ def _turns(
         raise ConfigurationError(
             f"model: the chat template of {model.source} refuses every assistant turn: {written[0].error}"
         )
-    turns = [_written(blank, turn.text, answer.text or "") for blank, turn, answer in pairs if turn.text is not None]
+    turns = [
+        _written(blank, turn.text, answer.text or "", model.eos_token)
+        for blank, turn, answer in pairs
+        if turn.text is not None
+    ]
     refusal = "" if any(turn.shape.calls and turn.is_whole for turn in turns) else written[0].error
     return turns, refusal
 
 
-def _written(blank: Turn, conversation: str, answered: str) -> Turn:
+def _written(blank: Turn, conversation: str, answered: str, eos_token: str) -> Turn:
     """The turn out of a conversation that ends in it; `answered` is one that ends in nothing but an answer.
 
-    It ends where the engine would stop, at what ends an answer, or where the ends of both begin to be alike.
+    It ends where the engine stops, at the tokenizer's end token, else where the ends of both begin to be alike.
     """
     reply, end = _behind(blank.prompt, conversation), answered.rpartition(_ANSWER)[2]
-    cut = reply.find(end.strip()) if end.strip() else -1
+    cut = reply.find(eos_token) if eos_token else -1
     if cut < 0:
         cut = len(reply) - _common(reply[::-1], end[::-1])
         while cut < len(reply) and not _TURN_END.match(reply[cut]):

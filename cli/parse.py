@@ -14,6 +14,7 @@ from streamsieve.parsers import cases
 from streamsieve.parsers.cases import Case, CaseError, Way
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.request import Request
+from streamsieve.parsers.response_template.file import load_template
 from streamsieve.parsers.results import Message
 
 Chunking = int | Literal["whole"]
@@ -32,11 +33,6 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", nargs="?", default="-", help="- is standard input (the default)")
     add_parser_options(command)
     command.add_argument("--tools", metavar="FILE", help="JSON: the list of tools, as in a request")
-    command.add_argument(
-        "--response-template",
-        metavar="FILE",
-        help="JSON: what the parser hf reads by; a tokenizer_config.json that has it will do",
-    )
     command.add_argument(
         "--finish", choices=("stop", "length"), default="stop", help="how the engine ended it (default: %(default)s)"
     )
@@ -86,7 +82,7 @@ def _text_case(data: bytes, options: argparse.Namespace) -> Case:
         ignore=frozenset(),
         forbid=(),
         special=(),
-        response_template=_template(options.response_template),
+        response_template=load_template(options.response_template) if options.response_template else None,
     )
 
 
@@ -156,18 +152,6 @@ def _tools(name: str) -> list[object]:
     if not isinstance(tools, list):
         raise ConfigurationError(f"tools: {name} must hold a JSON list, as in a request")
     return tools
-
-
-def _template(name: str | None) -> JsonObject | None:
-    """The template in a file of its own, or under its key in a tokenizer_config.json."""
-    if name is None:
-        return None
-    template = _json(name, "response_template")
-    if isinstance(template, dict):
-        template = template.get("response_template", template)
-    if not isinstance(template, dict):
-        raise ConfigurationError(f"response_template: {name} must hold a JSON object")
-    return template
 
 
 def _json(name: str, option: str) -> object:

@@ -10,11 +10,16 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def add_parser_options(command: argparse.ArgumentParser) -> None:
-    """Add `--reasoning-parser`, `--tool-parser`, `--prompt-tail` and `--deliver`."""
+    """Add `--reasoning-parser`, `--tool-parser`, `--response-template`, `--prompt-tail` and `--deliver`."""
     command.add_argument(
         "--reasoning-parser", metavar="NAME", help="who reads the reasoning (streamsieve list has the names)"
     )
     command.add_argument("--tool-parser", "--tool-call-parser", metavar="NAME", help="who reads the tool calls")
+    command.add_argument(
+        "--response-template",
+        metavar="FILE",
+        help="JSON: what the parser hf reads by; a tokenizer_config.json that has it, or its folder, will do",
+    )
     command.add_argument(
         "--prompt-tail", metavar="TEXT", help="what the rendered prompt ends in, where the format's own rule is wrong"
     )

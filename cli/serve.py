@@ -42,6 +42,11 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--allow-misfit", action="store_true", help="start with parsers that contradict the model's chat template"
     )
+    command.add_argument(
+        "--tokenizer",
+        metavar="PATH",
+        help="its tokenizer.json, or the folder that has it: markers that are only typed are text, with token_ids",
+    )
     for kind in ("reasoning", "tool"):
         command.add_argument(
             f"--{kind}-parser-plugin",
@@ -130,6 +135,8 @@ def _settings(options: argparse.Namespace) -> Settings:
         "reasoning_field": options.reasoning_field,
         "deliver": options.deliver,
         "prompt_tail": options.prompt_tail,
+        "tokenizer": options.tokenizer,
+        "response_template": options.response_template,
     }
     if options.model is None:
         if AUTO in (options.tool_parser, options.reasoning_parser):

@@ -135,8 +135,7 @@ RULES: tuple[Rule, ...] = (
     Rule("llama4_json", None, marks=("<|header_start|>", "parameters")),
     Rule("llama3_json", None, r"llama-?3\.[123]", ("<|start_header_id|>", "parameters")),
     Rule("mistral", None, r"mistral|mixtral|ministral|devstral|pixtral"),
-    Rule(None, "deepseek_r1", r"phi-?4.*reasoning", ("<think>",), ("tool_calls",)),
-    Rule(None, None, marks=("<think>",)),
+    Rule(None, "deepseek_r1", r"phi-?4.*reasoning", ("<think>",)),
     Rule("xlam", None, marks=("tool_calls", "tojson")),
     Rule("pythonic", None, marks=("tool_calls",)),
 )  # fmt: skip

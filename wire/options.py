@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypedDict
 
 from streamsieve.parsers.chain import Stage
@@ -22,7 +23,8 @@ class Options(TypedDict, total=False):
     paths: Sequence[str]
     max_body: int
     model: str | None
-    response_template: Mapping[str, object] | None
+    response_template: Mapping[str, object] | str | Path | None
+    tokenizer: str | Path | None
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -29,7 +29,9 @@ def open_parser(settings: Settings, request: Request, *, whole: bool = False) ->
     """A parser for one choice of one reply. The caller closes it."""
     machine: EventSource = _Verbatim()
     if settings.format is not None:
-        machine = settings.format.machine(request, deliver=settings.deliver, whole=whole)
+        machine = settings.format.machine(
+            request, deliver=settings.deliver, whole=whole, tokens=settings.special_tokens
+        )
     return _Staged(Chain(machine, settings.stage_functions)) if settings.stage_functions else _Direct(machine)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeVar, get_args
 
 from streamsieve.parsers import registry, rules
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.response_template.file import load_template
+from streamsieve.parsers.tokens import SpecialTokens
 
 T = TypeVar("T")
 ReasoningField = Literal["reasoning", "reasoning_content", "both"]
@@ -29,7 +32,10 @@ class Settings:
     `paths`: a request path that ends in one of these is ours. `max_body`: bytes; a request or JSON
     response body, or a single server-sent event, that is longer passes unparsed. `model`: the name of
     the model behind it, for the parser name "auto", which becomes the name that the rules have for it.
-    `response_template`: what the parser "hf" reads by, from the tokenizer's configuration.
+    `response_template`: what the parser "hf" reads by, as a mapping, or a JSON file that has it, or a
+    folder whose `tokenizer_config.json` has it.
+    `tokenizer`: the model's `tokenizer.json`, or the folder that has one: where the upstream sends
+    `token_ids`, markers that are only typed are then text (contract, rule 2).
     """
 
     reasoning_parser: str | None = None
@@ -41,12 +47,15 @@ class Settings:
     paths: Sequence[str] = ("/chat/completions",)
     max_body: int = 64 * 1024 * 1024
     model: str | None = None
-    response_template: Mapping[str, object] | None = field(default=None, hash=False)
+    response_template: Mapping[str, object] | str | Path | None = field(default=None, hash=False)
+    tokenizer: str | Path | None = None
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
     stage_functions: tuple[Stage, ...] = field(init=False, repr=False, compare=False)
     """`stages`, each looked up."""
+    special_tokens: SpecialTokens | None = field(init=False, repr=False, compare=False)
+    """What `tokenizer` lists; None where it is not set."""
 
     def __post_init__(self) -> None:
         _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
@@ -62,6 +71,9 @@ class Settings:
             if not isinstance(path, str) or not path.startswith("/"):
                 raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
         stages = _sequence("stages", self.stages)
+        template = self.response_template
+        if isinstance(template, str | Path):
+            template = load_template(template)
         parsers = rules.resolved(self.tool_parser, self.reasoning_parser, self.model)
         settled = {
             "tool_parser": parsers.tool,
@@ -69,10 +81,11 @@ class Settings:
             "paths": paths,
             "stages": stages,
             "stage_functions": tuple(map(registry.stage, stages)),
+            "special_tokens": SpecialTokens.load(self.tokenizer) if self.tokenizer is not None else None,
             "format": registry.select(
                 tool_parser=parsers.tool,
                 reasoning_parser=parsers.reasoning,
-                response_template=self.response_template,
+                response_template=template,
             ),
         }
         for name, settled_value in settled.items():
@@ -142,6 +155,8 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "PATHS": _names,
     "MAX_BODY": _bytes,
     "MODEL": _text,
+    "RESPONSE_TEMPLATE": _text,
+    "TOKENIZER": _text,
 }
 
 

@@ -257,6 +257,18 @@ def test_content_that_the_template_puts_behind_the_calls_is_not_asked_for(model:
     assert any("calls without text before them" in note for note in found.fit.notes)
 
 
+def test_a_turn_ends_at_the_end_token_whatever_the_template_writes_behind_it(model: Path) -> None:
+    template = (TEMPLATES / "hermes.jinja").read_text()
+    end = "{{- '<|im_end|>\\n' }}"
+    assert end in template
+    behind = "{{- '<|im_start|>assistant\\n' if message.tool_calls }}"
+    (model / "chat_template.jinja").write_text(template.replace(end, end + behind))
+    with pytest.raises(NothingFits):
+        detect(str(model))
+    (model / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}')
+    assert detect(str(model)).choice == Choice("hermes", None)
+
+
 def test_unknown_names_are_refused_with_and_without_a_template(model: Path) -> None:
     for source in (with_template(model, "hermes"), "Qwen/Qwen3-8B"):
         with pytest.raises(ConfigurationError, match="tool_parser: unknown name 'hermse'"):

@@ -130,8 +130,14 @@ def test_gpt_oss_is_known_by_its_tokens() -> None:
 
 def test_a_family_without_thinking_of_its_own_may_have_that_of_others() -> None:
     found = [choice for choice in rules.by_template("<longcat_tool_call> <think>") if choice.tool]
-    assert found == [Choice("longcat", "qwen3"), Choice("longcat", "deepseek_r1"), Choice("longcat", None)]
+    assert found == [Choice("longcat", reasoning) for reasoning in ("qwen3", "deepseek_r1", "deepseek_v3", None)]
     assert list(rules.by_template("<longcat_tool_call>")) == [Choice("longcat", None)]
+
+
+def test_what_a_family_has_of_its_own_comes_first() -> None:
+    found = list(rules.by_template("<seed:tool_call> <think>"))
+    assert found[0] == Choice("seed_oss", "seed_oss")
+    assert Choice("seed_oss", "qwen3") in found
 
 
 RESOLVED = [

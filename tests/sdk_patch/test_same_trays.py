@@ -25,7 +25,7 @@ DELTA = 3
 
 
 def cases(name: str) -> Iterator[tuple[Case, dict[str, Any], Settings]]:
-    """The cases of a file, the request of each, and settings for it; those that settings cannot express are left out."""
+    """The cases of a file, with the request of each and settings for it; these cannot hold a response template."""
     for line in (CASES / name).read_text(encoding="utf-8").splitlines():
         case, fields = read(line), json.loads(line)
         if case.response_template is not None or case.expect is None:
