@@ -78,8 +78,12 @@ class Format:
         return render(self, message, request)
 
 
-def combine(reasoning: Format | None, tools: Format | None) -> Format:
+def combine(
+    reasoning: Format | None, tools: Format | None, *, names: tuple[str | None, str | None] = (None, None)
+) -> Format:
     """The format of a reply whose thinking is read by one format and whose calls by another.
+
+    `names`: what the two were asked for by, where that is known, for the error.
 
     Raises ConfigurationError where the two cannot work together: a message format frames all three
     trays, so it goes alone or with itself.
@@ -93,7 +97,7 @@ def combine(reasoning: Format | None, tools: Format | None) -> Format:
             return combined
         if other is not chosen:
             raise ConfigurationError(
-                f"reasoning_parser {_said(reasoning, 'reasoning')} and tool_parser {_said(tools, 'tool')} cannot work "
+                f"reasoning_parser {_said(reasoning, names[0])} and tool_parser {_said(tools, names[1])} cannot work "
                 "together: a message format frames reasoning, content and calls, so it is chosen alone or by both names"
             )
         return _by_names(chosen, chosen.messages, reasoning is not None, tools is not None)
@@ -128,6 +132,5 @@ def _union(markers: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(markers)))
 
 
-def _said(chosen: Format | None, kind: Literal["tool", "reasoning"]) -> str:
-    names = (chosen.tool_names if kind == "tool" else chosen.reasoning_names) if chosen else ()
-    return repr(names[0] if names else chosen.name if chosen else None)
+def _said(chosen: Format | None, name: str | None) -> str:
+    return repr(name or (chosen.name if chosen else None))

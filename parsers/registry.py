@@ -75,7 +75,7 @@ def select(
     """
     tool = templated(_format("tool", tool_parser), response_template, "tool")
     reasoning = templated(_format("reasoning", reasoning_parser), response_template, "reasoning")
-    return combine(reasoning, tool) if tool or reasoning else None
+    return combine(reasoning, tool, names=(reasoning_parser, tool_parser)) if tool or reasoning else None
 
 
 def named(kind: Kind, name: str) -> Format:

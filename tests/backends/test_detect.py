@@ -257,6 +257,14 @@ def test_content_that_the_template_puts_behind_the_calls_is_not_asked_for(model:
     assert any("calls without text before them" in note for note in found.fit.notes)
 
 
+def test_what_the_prompt_ends_in_may_be_written_again_in_part(model: Path) -> None:
+    template = (TEMPLATES / "deepseek_v32.jinja").read_text()
+    closed = "else '</think>')"
+    assert closed in template
+    (model / "chat_template.jinja").write_text(template.replace(closed, "else '<think></think>')"))
+    assert detect(str(model)).choice == Choice("deepseek_v32", "deepseek_v3")
+
+
 def test_a_turn_ends_at_the_end_token_whatever_the_template_writes_behind_it(model: Path) -> None:
     template = (TEMPLATES / "hermes.jinja").read_text()
     end = "{{- '<|im_end|>\\n' }}"

@@ -24,7 +24,7 @@ FORMATS = {format.name: format for format in registry.built_in()}
 CALLING = {name: one for name, one in FORMATS.items() if one.calls or one.messages}
 by_format = pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
 by_calling_format = pytest.mark.parametrize("format", CALLING.values(), ids=CALLING)
-thorough = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 CORPUS = [case for file in FAMILIES for case in cases.load(file)]
 
@@ -71,7 +71,7 @@ def test_one_answer(format: Format, data: st.DataObject, finish: str | None, siz
 
 
 @by_format
-@settings(parent=thorough, max_examples=60)
+@settings(parent=thorough, max_examples=40)
 @given(text=st.text(max_size=200), finish=finishes)
 def test_plain_text_is_kept(format: Format, text: str, finish: str | None) -> None:
     """Text without any beginning of a marker comes out as it is, in one tray (rules 2 and 3)."""
@@ -81,7 +81,7 @@ def test_plain_text_is_kept(format: Format, text: str, finish: str | None) -> No
 
 
 @by_format
-@settings(parent=thorough, max_examples=60)
+@settings(parent=thorough, max_examples=40)
 @given(data=st.data())
 def test_every_character_comes_from_the_reply(format: Format, data: st.DataObject) -> None:
     """Nothing is invented: each text tray is a subsequence of the reply (rule 3)."""
