@@ -19,11 +19,11 @@ from functools import partial
 
 from benchmarks.floor import DELTA_LENGTH, best_in_turns, floor
 from streamsieve.parsers.chain import Chain, run
+from streamsieve.parsers.conformance.specimens import asked, calls_are_known, speaks_beside_calls, thinks
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import listing, select
 from streamsieve.parsers.results import Message, ToolCall
-from streamsieve.parsers.specimens import asked, calls_are_known, speaks_beside_calls, thinks
 
 _PROSE = 'The plan is to write it "as is", step by step, and to check the result at the end of each line.\n'
 _GROWTH_ROUNDS = 3

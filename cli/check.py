@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streamsieve.cli.parser_options import Commands
-from streamsieve.parsers import cases
-from streamsieve.parsers.cases import Case, CaseError, Difference, Failure
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case, CaseError, Difference, Failure
 from streamsieve.parsers.errors import ConfigurationError
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from streamsieve.parsers import specimens
+from streamsieve.parsers.conformance import specimens
 from streamsieve.parsers.events import CallArguments, CallStart
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import BinaryIO, Literal
 
 from streamsieve.cli.parser_options import Commands, add_parser_options
-from streamsieve.parsers import cases
-from streamsieve.parsers.cases import Case, CaseError, Way
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case, CaseError, Way
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.response_template.file import load_template

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from streamsieve.cli.main import main
-from streamsieve.parsers import cases
+from streamsieve.parsers.conformance import cases
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.results import Message
 

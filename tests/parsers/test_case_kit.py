@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsieve.parsers import cases
-from streamsieve.parsers.cases import Case, CaseError, Difference
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case, CaseError, Difference
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.results import Message, ToolCall
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsieve.parsers import cases, registry
-from streamsieve.parsers.cases import Case
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case
 
 HERE = Path(__file__).parents[1] / "cases"
 FILES = sorted(HERE.glob("*.jsonl"))

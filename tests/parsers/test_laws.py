@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamsieve.parsers import cases, laws, registry, specimens
+from streamsieve.parsers import registry
 from streamsieve.parsers.calls.tagged import TaggedCalls
+from streamsieve.parsers.conformance import cases, laws, specimens
+from streamsieve.parsers.conformance.specimens import HOSTILE, Tray
 from streamsieve.parsers.events import CallArguments, Content, Reasoning
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
-from streamsieve.parsers.specimens import HOSTILE, Tray
 
 FAMILIES = sorted((Path(__file__).parents[1] / "cases").glob("*.jsonl"))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from streamsieve.parsers import registry
+from streamsieve.parsers.conformance.specimens import asked
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.results import Message, ToolCall
-from streamsieve.parsers.specimens import asked
 
 SAID = Message("why", "Hello.", [ToolCall("id", "ping", "{}")])
 FORMATS = {format.name: format for format in registry.built_in() if format.messages}

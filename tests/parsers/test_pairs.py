@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from streamsieve.parsers import laws, registry, specimens
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance import laws, specimens
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.format import combine
 

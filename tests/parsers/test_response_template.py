@@ -9,7 +9,8 @@ from random import Random
 
 import pytest
 
-from streamsieve.parsers import laws, registry, specimens
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance import laws, specimens
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.response_template.loose_json import Dialect, closed_members, loose_value

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from streamsieve.parsers import cases, registry
-from streamsieve.parsers.cases import Case
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from streamsieve.parsers import cases
-from streamsieve.parsers.cases import Case
+from streamsieve.parsers.conformance import cases
+from streamsieve.parsers.conformance.cases import Case
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.results import Message
 

@@ -13,7 +13,7 @@ import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
 from streamsieve.middleware import SieveMiddleware
-from streamsieve.parsers.cases import Answer, Case, judge, read, trays
+from streamsieve.parsers.conformance.cases import Answer, Case, judge, read, trays
 from streamsieve.parsers.results import Message, ToolCall
 from streamsieve.sdk_patch import SieveTransport, reasoning
 from streamsieve.wire.settings import Settings

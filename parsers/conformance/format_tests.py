@@ -8,9 +8,9 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
 
-from streamsieve.parsers import cases, laws, registry, specimens
-from streamsieve.parsers.cases import Case, Failure, Way
-from streamsieve.parsers.conformance import EXAMPLES, SEED
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance import EXAMPLES, SEED, cases, laws, specimens
+from streamsieve.parsers.conformance.cases import Case, Failure, Way
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.events import CallArguments, Content, Reasoning
 from streamsieve.parsers.format import Format, combine

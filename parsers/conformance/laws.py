@@ -1,7 +1,7 @@
 """The laws that hold for every format and every reply, well-formed or not, each as a function that tries it.
 
 The numbers are the contract's rules. A law that is broken raises `BrokenLaw`, which says on what text;
-whoever tries them brings the texts (`streamsieve.parsers.specimens`).
+whoever tries them brings the texts (`streamsieve.parsers.conformance.specimens`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 import sys
 from collections.abc import Sequence
 
+from streamsieve.parsers.conformance.specimens import PROSE, Tray, asked, cut, restored, told
 from streamsieve.parsers.events import CallArguments, Content, Event, Reasoning
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
-from streamsieve.parsers.specimens import PROSE, Tray, asked, cut, restored, told
 
 Answer = tuple[str | None, str | None, list[tuple[str, str]], str | None]
 

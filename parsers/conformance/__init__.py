@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-    from streamsieve.parsers.format_tests import Conformance
+    from streamsieve.parsers.conformance.format_tests import Conformance
 
 __all__ = ["Conformance"]
 EXAMPLES, SEED = 100, 0
@@ -39,6 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def __getattr__(name: str) -> object:
     if name != "Conformance":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from streamsieve.parsers.format_tests import Conformance
+    from streamsieve.parsers.conformance.format_tests import Conformance
 
     return Conformance
