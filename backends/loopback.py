@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
+from streamsieve.backends.listener import listening
+
 START_TIMEOUT = 30.0
 """Seconds."""
 
@@ -32,7 +34,7 @@ def loopback(app: ASGIApp) -> Iterator[str]:
     config = uvicorn.Config(
         app, log_level="critical", server_header=False, date_header=False, timeout_graceful_shutdown=1
     )
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listening("127.0.0.1", 0)
     server = _Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="loopback", daemon=True)
     thread.start()

@@ -105,9 +105,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _listener(host: str, port: int) -> socket.socket:
     """Listening before it is announced, so that who connects at once is served when the server has started."""
+    from streamsieve.backends.listener import listening
+
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(address[:2], family=family)
+        return listening(host, port)
     except OSError as error:
         raise ConfigurationError(f"host, port: cannot listen on {host} port {port}: {error.strerror}") from error
 
