@@ -60,7 +60,9 @@ def told(message: Message) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_ids_and_text_alone_give_the_same_trays(case: Case) -> None:
-    format = registry.select(tool_parser=case.tool_parser, reasoning_parser=case.reasoning_parser)
+    format = registry.select(
+        tool_parser=case.tool_parser, reasoning_parser=case.reasoning_parser, response_template=case.response_template
+    )
     assert format is not None
     tokens = tokens_of(list(case.special))
     deltas = tokenized(case.raw, tokens)
