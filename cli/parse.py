@@ -67,7 +67,9 @@ def _text_case(data: bytes, options: argparse.Namespace) -> Case:
     if options.tools is None:
         request = Request(parse_calls=True, prompt_tail=options.prompt_tail)
     else:
-        request = Request.from_body({"tools": _tools(options.tools)}, prompt_tail=options.prompt_tail)
+        request = Request.from_body(
+            {"tools": _tools(options.tools)}, prompt_tail=options.prompt_tail, unknown_tools=options.unknown_tools
+        )
     return Case(
         id="",
         tool_parser=options.tool_parser,
@@ -101,7 +103,7 @@ def _way(case: Case, chunking: Chunking | None) -> Way:
 def _line_result(line: bytes, options: argparse.Namespace) -> JsonObject:
     try:
         case = cases.read(line)
-        return {"id": case.id, **_result(_parsed(case, options))}
+        return {"id": _id(line), **_result(_parsed(case, options))}
     except (CaseError, ConfigurationError) as error:
         return {"id": _id(line), "error": str(error)}
     except Exception as error:  # no parser may raise (rule 12); where a plugin's does, the other lines go on
@@ -109,7 +111,7 @@ def _line_result(line: bytes, options: argparse.Namespace) -> JsonObject:
 
 
 def _id(line: bytes) -> object:
-    """The id of a line that is no case, where it has one."""
+    """The id of a line, where it has one."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):

@@ -24,6 +24,12 @@ def add_parser_options(command: argparse.ArgumentParser) -> None:
         "--prompt-tail", metavar="TEXT", help="what the rendered prompt ends in, where the format's own rule is wrong"
     )
     command.add_argument(
+        "--unknown-tools",
+        choices=("call", "text"),
+        default="call",
+        help="what a call of a function that is not in the request's tools is (default: call)",
+    )
+    command.add_argument(
         "--deliver",
         choices=("stream", "complete"),
         default="stream",

@@ -137,6 +137,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         "deliver": options.deliver,
         "prompt_tail": options.prompt_tail,
         "tokenizer": options.tokenizer,
+        "unknown_tools": options.unknown_tools,
         "response_template": options.response_template,
     }
     if options.model is None:

@@ -1,5 +1,6 @@
 """A FastAPI application whose own route writes raw model text; the middleware sorts it.
 
+pip install fastapi
 uvicorn fastapi_app:app --app-dir examples
 """
 

@@ -99,6 +99,8 @@ class CallWriter:
         """The call is real. Raises Malformed where `name` cannot be a name (contract, rule 6)."""
         if not name or not NAME.fullmatch(name):
             raise Malformed
+        if self.request.unknown_tools == "text" and name not in self.request.tools:
+            raise Malformed
         self.state = CallState.REAL
         self._held = []
         if self._index and not self.request.parallel_tool_calls:
@@ -142,7 +144,7 @@ class CallWriter:
         seen = yield from reader.sees(self.boundaries)
         if seen in closers:
             reader.position += len(seen or "")
-        elif seen is None and not reader.is_over and not any(map(reader.ends_within, (self.boundaries, before))):
+        elif seen is None and not reader.may_end and not any(map(reader.ends_within, (self.boundaries, before))):
             raise Malformed
         else:
             self.unclosed()

@@ -16,4 +16,6 @@ def unknown_choice(option: str, value: object, choices: Iterable[str]) -> Config
     close = difflib.get_close_matches(str(value), names, n=len(names) or 1, cutoff=0.0)
     near = difflib.get_close_matches(str(value), names, n=3, cutoff=0.6)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return ConfigurationError(f"{option}: unknown name {value!r}.{hint} Choices: {', '.join(close)}")
+    return ConfigurationError(
+        f"{option}: unknown name {value!r}.{hint} Choices: {', '.join(close) or 'there are none'}"
+    )

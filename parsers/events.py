@@ -62,11 +62,10 @@ class Repaired:
     rule: str
 
 
-RULES = ("not_a_call", "broken_call", "cut_call", "unclosed_call", "broken_message", "dropped_call", "held_too_long")
+RULES = ("not_a_call", "broken_call", "cut_call", "unclosed_call", "broken_message", "dropped_call")
 """`not_a_call`: markup that never became a call, given back as text. `broken_call`: a real call that
 broke, given back or left unfinished. `cut_call`: cut off by the token limit. `unclosed_call`: its
 closing marker was missing and forgiven. `broken_message`: a message given back whole.
-`dropped_call`: left out because of `parallel_tool_calls: false`. `held_too_long`: given back because
-it passed the limit on held text."""
+`dropped_call`: left out because of `parallel_tool_calls: false`."""
 
 Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Repaired

@@ -50,6 +50,7 @@ class MarkedReply:
         self._calls = calls
         self._calls.boundaries = self._tables.boundaries
         self._reader = calls.reader
+        self._reader.ends = self._tables.ends
         self._trays = trays
         self._rescanned = 0
         self._openers_in_text = 0
@@ -206,6 +207,8 @@ class MarkedReply:
             broken = calls.state is CallState.BROKEN
         if comes or self._syntax.group_text == "content":
             while marker := (yield from reader.find(table.markers, calls.aside.append)):
+                if table.roles[marker] is Role.END_OF_TURN:
+                    continue
                 if table.roles[marker] is not Role.CALL:
                     break
                 yield from self._call_in_group(marker)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 JsonSchema = Mapping[str, object]
+_NAMING = frozenset({"function", "custom"})
+"""A `tool_choice` that is an object with one of these names one tool; `allowed_tools` names several, or none."""
 _EMPTY: Mapping[str, object] = MappingProxyType({})
 
 
@@ -20,6 +23,7 @@ class Request:
     `chat_template_kwargs`: as sent, with the request's own `reasoning_effort` where they have none, as
     engines hand it to the template; the cards say which keys switch thinking.
     `prompt_tail`: what the rendered prompt ended in, or None where the prompt is not seen.
+    `unknown_tools`: what a call of a function that is not in `tools` is (contract, rule 6).
     `earlier_calls`: tool calls in the history; Kimi counts its call ids on from there.
     """
 
@@ -31,9 +35,16 @@ class Request:
     chat_template_kwargs: Mapping[str, object] = field(default_factory=lambda: _EMPTY)  # unhashable before 3.12
     prompt_tail: str | None = None
     earlier_calls: int = 0
+    unknown_tools: Literal["call", "text"] = "call"
 
     @classmethod
-    def from_body(cls, body: Mapping[str, object], *, prompt_tail: str | None = None) -> Request:
+    def from_body(
+        cls,
+        body: Mapping[str, object],
+        *,
+        prompt_tail: str | None = None,
+        unknown_tools: Literal["call", "text"] = "call",
+    ) -> Request:
         """Read the body of `POST /v1/chat/completions`.
 
         Never raises: whether the request is acceptable is the engine's to say, so what has not the
@@ -45,15 +56,21 @@ class Request:
         effort = body.get("reasoning_effort")
         return cls(
             tools=tools,
-            parse_calls=bool(tools) and choice != "none",
-            named_tool_choice=isinstance(choice, Mapping),
+            parse_calls=bool(tools) and choice != "none" and not _says(choice, "none"),
+            named_tool_choice=isinstance(choice, Mapping) and bool(_NAMING & choice.keys()),
             parallel_tool_calls=body.get("parallel_tool_calls") is not False,
             include_reasoning=body.get("include_reasoning") is not False,
             chat_template_kwargs=({} if effort is None else {"reasoning_effort": effort})
             | (dict(kwargs) if isinstance(kwargs, Mapping) else {}),
             prompt_tail=prompt_tail,
             earlier_calls=_earlier_calls(body.get("messages")),
+            unknown_tools=unknown_tools,
         )
+
+
+def _says(choice: object, kind: str) -> bool:
+    """Whether a `tool_choice` that is an object is of this kind."""
+    return isinstance(choice, Mapping) and choice.get("type") == kind
 
 
 def _tools(tools: object) -> dict[str, JsonSchema]:

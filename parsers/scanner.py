@@ -47,11 +47,12 @@ class Markers:
     a marker at the very end of the text, where the rest may still follow; `is_partial` tells.
     """
 
-    __slots__ = ("_prefixes", "literals", "match", "match_whole", "search", "search_whole")
+    __slots__ = ("_prefixes", "first", "literals", "match", "match_whole", "search", "search_whole")
 
     def __init__(self, literals: Iterable[str]) -> None:
         self.literals = frozenset(literal for literal in literals if literal)
         self._prefixes = frozenset(one[:size] for one in self.literals for size in range(1, len(one)))
+        self.first = frozenset(one[0] for one in self.literals)
         trie: dict[str, object] = {}
         for literal in self.literals:
             node = trie
@@ -80,6 +81,9 @@ def _branches(trie: dict[str, object]) -> str:
     return "|".join(branches)
 
 
+_NO_MARKERS = Markers(())
+
+
 class Reader:
     """The part of a reply that is not read yet, and, while it may have to be given back, what was.
 
@@ -87,14 +91,17 @@ class Reader:
     Whoever waits (a bare `yield`) sets `position` first and takes up `text` and `position` anew after.
     """
 
-    __slots__ = ("_copied", "_kept", "_kept_from", "base", "copying", "cut", "ended", "places", "plain",
-                 "position", "text")  # fmt: skip
+    __slots__ = ("_copied", "_kept", "_kept_from", "base", "copying", "cut", "ended", "ends", "places", "plain",
+                 "position", "text", "turn_ended")  # fmt: skip
 
     def __init__(self) -> None:
         self.text = ""
         self.position = 0
         self.ended = False
         self.cut = False  # the reply ended because of the token limit
+        self.ends = _NO_MARKERS
+        """End-of-turn tokens, which mean nothing wherever white space does."""
+        self.turn_ended = False
         self.copying: Write | None = None
         """Where what is read goes at the end of each delta (see `copy`)."""
         self.plain: Plain | None = None
@@ -185,6 +192,11 @@ class Reader:
         """Whether the reply is over and all of it is read."""
         return self.ended and self.position == len(self.text)
 
+    @property
+    def may_end(self) -> bool:
+        """Whether the reply is over, or its turn was with the white space taken last."""
+        return self.turn_ended or self.is_over
+
     def ends_within(self, markers: Markers) -> bool:
         """Whether the reply is over, and what is unread of it is the beginning of a marker."""
         found = markers.match(self.text, self.position) if self.ended else None
@@ -208,8 +220,28 @@ class Reader:
             self.copying(text)
 
     def space(self) -> Reading[str]:
-        """Take white space, as much as there is."""
-        return self.run(_SPACE)
+        """Take white space, as much as there is, and the end-of-turn tokens in it, which are not returned.
+
+        `turn_ended` tells whether there were any: where they stand for the end of the reply, they are it.
+        """
+        taken = yield from self.run(_SPACE)
+        self.turn_ended = False
+        while self._may_be_an_end() and (yield from self.takes(self.ends)):
+            self.turn_ended = True
+            taken += yield from self.run(_SPACE)
+        return taken
+
+    def _may_be_an_end(self) -> bool:
+        return self.position < len(self.text) and self.text[self.position] in self.ends.first
+
+    def drop_end(self) -> Reading[bool]:
+        """Take an end-of-turn token, where one comes; it is not copied."""
+        if not self._may_be_an_end():
+            return False
+        self.flush()
+        dropped = yield from self.takes(self.ends)
+        self._copied = self.position
+        return dropped is not None
 
     def skip(self, pattern: re.Pattern[str]) -> Reading[None]:
         """Take a run as `run` does, where nobody wants to know it. Raises EndOfText where it meets the end."""

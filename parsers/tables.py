@@ -68,6 +68,7 @@ class Tables:
     answer_starts: Markers
     group_starts: Markers
     line_starts: Markers
+    ends: Markers
     boundaries: Markers
     boundaries_of: Mapping[str, Markers]
 
@@ -105,6 +106,7 @@ def tables(format: Format, parse_calls: bool, thinking_off: bool) -> Tables:
         group_starts=Markers(calls.group_starts if calls else ()),
         answer_starts=Markers(calls.answer_starts if calls else ()),
         line_starts=Markers(calls.line_starts if calls else ()),
+        ends=Markers({*format.ends} - {*closers} - {*inside}),
         boundaries=Markers((*stops, *closers)),
         boundaries_of=_own_boundaries(calls, stops) if calls else {},
     )

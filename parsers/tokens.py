@@ -32,7 +32,9 @@ class SpecialTokens:
         try:
             added = json.loads(file.read_text(encoding="utf-8"))["added_tokens"]
             texts = {int(token["id"]): str(token["content"]) for token in added}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except OSError as error:
+            raise ConfigurationError(f"tokenizer: {file}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"tokenizer: no added_tokens in {file}: {error!r}") from error
         return cls(texts)
 

@@ -50,7 +50,7 @@ class Reader:
     def read(self, blocks: list[tuple[str, str]]) -> None:
         printed = ""
         for language, text in blocks:
-            code = text.replace("8000", self._port)
+            code = re.sub("800[01]", self._port, text)
             match language:
                 case "python":
                     name = re.match(r"# (\w+\.py)\n", code)

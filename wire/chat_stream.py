@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import AsyncExitStack
 from typing import Literal, TypeGuard
 
@@ -16,6 +17,7 @@ from streamsieve.wire.settings import Settings
 from streamsieve.wire.template import Templates
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
+_ERROR_EVENT = re.compile(rb"^event:[ ]?error\r?$", re.MULTILINE)
 _WITHOUT_NEWS = _OF_EVERY_CHUNK | {"choices"}
 
 
@@ -102,7 +104,7 @@ class ChatStream:
         if not isinstance(chunk, dict):
             return raw
         choices = chunk.get("choices")
-        if not choices and chunk.get("error"):
+        if not choices and (chunk.get("error") or _ERROR_EVENT.search(event.fields)):
             return await self._end() + raw
         if not isinstance(choices, list) or not choices or not all(map(_is_chat_choice, choices)):
             return raw

@@ -146,7 +146,10 @@ class Exchange:
             body = json_text.decode(self.request_body)
         except json_text.NotJsonError:
             return None
-        return Request.from_body(body, prompt_tail=self._settings.prompt_tail) if isinstance(body, dict) else None
+        if not isinstance(body, dict):
+            return None
+        settings = self._settings
+        return Request.from_body(body, prompt_tail=settings.prompt_tail, unknown_tools=settings.unknown_tools)
 
 
 def _kind(status: int, headers: Headers) -> Mode:

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.wire.settings import Deliver, ReasoningField, Settings
+from streamsieve.wire.settings import Deliver, ReasoningField, Settings, UnknownTools
 
 
 class Options(TypedDict, total=False):
@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
     model: str | None
     response_template: Mapping[str, object] | str | Path | None
     tokenizer: str | Path | None
+    unknown_tools: UnknownTools
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -18,6 +18,7 @@ from streamsieve.parsers.tokens import SpecialTokens
 T = TypeVar("T")
 ReasoningField = Literal["reasoning", "reasoning_content", "both"]
 Deliver = Literal["stream", "complete"]
+UnknownTools = Literal["call", "text"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,8 @@ class Settings:
     `response_template`: what the parser "hf" reads by, as a mapping, or a JSON file that has it, or a
     folder whose `tokenizer_config.json` has it.
     `tokenizer`: the model's `tokenizer.json`, or the folder that has one: where the upstream sends
-    `token_ids`, markers that are only typed are then text (contract, rule 2).
+    `token_ids`, markers that are only typed are then text (contract, rule 2). `unknown_tools`: what a
+    call of a function that is not in the request's `tools` is, a "call" or "text" (contract, rule 6).
     """
 
     reasoning_parser: str | None = None
@@ -49,6 +51,7 @@ class Settings:
     model: str | None = None
     response_template: Mapping[str, object] | str | Path | None = field(default=None, hash=False)
     tokenizer: str | Path | None = None
+    unknown_tools: UnknownTools = "call"
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -60,6 +63,7 @@ class Settings:
     def __post_init__(self) -> None:
         _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
         _check_choice("deliver", self.deliver, get_args(Deliver))
+        _check_choice("unknown_tools", self.unknown_tools, get_args(UnknownTools))
         for option in ("reasoning_parser", "tool_parser", "prompt_tail", "model"):
             value = getattr(self, option)
             if not isinstance(value, str | None):
@@ -157,6 +161,7 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "MODEL": _text,
     "RESPONSE_TEMPLATE": _text,
     "TOKENIZER": _text,
+    "UNKNOWN_TOOLS": _text,
 }
 
 

@@ -71,6 +71,8 @@ def _value(reader: Reader, controls: Controls = "refused") -> Reading[None]:
     while True:
         yield from reader.skip(_SPACE)
         character = reader.text[reader.position]
+        if character in reader.ends.first and (yield from reader.drop_end()):
+            continue
         match expect:
             case _Expect.COLON:
                 if character != ":":

@@ -331,7 +331,10 @@ def number(text: str) -> str:
             digits = decimal.replace("_", "").lstrip("0") or "0"
         else:
             base, spelled = next((base, found[kind]) for kind, base in _BASES.items() if found[kind])
-            digits = str(int(spelled.strip("_") or "0", base))
+            try:
+                digits = str(int(spelled.strip("_") or "0", base))
+            except ValueError:  # more digits than Python converts; nobody else would either
+                raise Malformed from None
         return digits if digits == "0" else sign + digits
     if not _FLOAT.fullmatch(text):
         raise Malformed

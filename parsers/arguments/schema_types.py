@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.request import JsonSchema
 
 _DEPTH = 16
 """How deep `anyOf` and `$ref` are followed; deeper, or round in a circle, nothing more is learnt."""
+_NESTING = 200
+"""How deep a value may nest to be read as JSON: what Python's own reader takes depends on its stack."""
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
@@ -27,16 +31,38 @@ def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
 
 def property_of(schema: object, key: str) -> object:
     """The schema that an object's `schema` has for `key`, or None."""
-    properties = schema.get("properties") if isinstance(schema, Mapping) else None
-    return properties.get(key) if isinstance(properties, Mapping) else None
+    root = schema if isinstance(schema, Mapping) else {}
+    return next((found[key] for found in _properties(root, root, set(), _DEPTH) if key in found), None)
+
+
+def _properties(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[Mapping[str, object]]:
+    """The `properties` of an object's schema: its own, then those of what it refers to or is made of."""
+    if not isinstance(schema, Mapping) or depth == 0:
+        return
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        yield properties
+    for part in _parts(schema, root, seen):
+        yield from _properties(part, root, seen, depth - 1)
+
+
+def _parts(schema: JsonSchema, root: JsonSchema, seen: set[str]) -> Iterator[object]:
+    """What a schema refers to or is made of; a reference in `seen` is not followed again."""
+    for key in ("anyOf", "oneOf", "allOf"):
+        options = schema.get(key)
+        yield from options if isinstance(options, list) else ()
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in seen:
+        seen.add(reference)
+        yield resolve(reference, root)
 
 
 def declared_types(schema: object, root: JsonSchema) -> tuple[str, ...]:
     """The JSON types that `schema` allows, in the order in which it lists them; `$ref` is looked up in `root`."""
-    return tuple(_types(schema, root, _DEPTH))
+    return tuple(_types(schema, root, set(), _DEPTH))
 
 
-def _types(schema: object, root: JsonSchema, depth: int) -> dict[str, None]:
+def _types(schema: object, root: JsonSchema, seen: set[str], depth: int) -> dict[str, None]:
     """A dictionary for its keys: a set that keeps its order."""
     if not isinstance(schema, Mapping) or depth == 0:
         return {}
@@ -48,11 +74,8 @@ def _types(schema: object, root: JsonSchema, depth: int) -> dict[str, None]:
         values = schema.get("enum") if isinstance(schema.get("enum"), list) else []
         values = [*(values or []), *([schema["const"]] if "const" in schema else [])]
         found |= dict.fromkeys(_PYTHON_TYPES[type(value)] for value in values if type(value) in _PYTHON_TYPES)
-    for key in ("anyOf", "oneOf", "allOf"):
-        for option in schema[key] if isinstance(schema.get(key), list) else ():
-            found |= _types(option, root, depth - 1)
-    if isinstance(schema.get("$ref"), str):
-        found |= _types(resolve(schema["$ref"], root), root, depth - 1)
+    for part in _parts(schema, root, seen):
+        found |= _types(part, root, seen, depth - 1)
     if not found:
         found |= dict.fromkeys(kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema)
     if found and schema.get("nullable") is True:
@@ -62,9 +85,12 @@ def _types(schema: object, root: JsonSchema, depth: int) -> dict[str, None]:
 
 def resolve(reference: str, root: JsonSchema) -> object:
     """What a `$ref` within the same schema points at, or None."""
+    if reference != "#" and not reference.startswith("#/"):
+        return None
     place: object = root
-    for step in reference.removeprefix("#/").split("/") if reference.startswith("#/") else ():
-        place = place.get(step) if isinstance(place, Mapping) else None
+    for step in reference.split("/")[1:]:
+        name = unquote(step).replace("~1", "/").replace("~0", "~")  # RFC 6901, as a fragment
+        place = place.get(name) if isinstance(place, Mapping) else None
     return place
 
 
@@ -128,10 +154,21 @@ def _number(word: str) -> str | None:
 
 def json_value(text: str) -> str | None:
     """`text` read as strict JSON and written with `", "` and `": "`; None where it is none, or nested too deep."""
+    if _nesting(text) > _NESTING:
+        return None
     try:
         return write_json(json.loads(text, parse_constant=_refuse))
     except (ValueError, RecursionError):
         return None
+
+
+def _nesting(text: str) -> int:
+    """How deep the brackets of `text` nest, strings left out."""
+    deepest = depth = 0
+    for bracket in _BRACKETS.findall(text):
+        depth += (bracket in "[{") - (bracket in "]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def write_json(value: object) -> str:

@@ -41,12 +41,13 @@ class BracedCalls(CallSyntax):
         if (yield from reader.takes(Markers(self.prefixes))) is None:
             raise Malformed
         name = yield from reader.run(NAME)
-        opening = yield from reader.peek_after_space()
+        yield from reader.space()
+        opening = "" if self.closed_name and reader.turn_ended else (yield from reader.peek())
         if opening in self.brackets:
             reader.position += 1
             calls.start(name)
             yield from self._members(calls, _PAIRS[opening], parameters_place(calls.request.tools.get(name)))
-        elif self.closed_name and (yield from reader.sees(Markers((*self.closers, *calls.ends)))):
+        elif self.closed_name and (not opening or (yield from reader.sees(Markers(self.closers)))):
             calls.whole(name, "{}")
         else:
             raise Malformed

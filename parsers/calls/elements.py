@@ -71,7 +71,7 @@ class ElementCalls(CallSyntax):
             return (yield from self._key(reader))
         if seen in self.closers:
             reader.position += len(seen or "")
-        elif seen is None and not reader.is_over and not reader.ends_within(tags):
+        elif seen is None and not reader.may_end and not reader.ends_within(tags):
             raise Malformed
         elif seen is None and reader.cut:
             raise EndOfText
@@ -101,7 +101,7 @@ class ElementCalls(CallSyntax):
                 yield from self._close(reader, tags.between, opened)
             elif marker in self.closers:
                 space = yield from reader.space()
-                if (yield from reader.sees(calls.boundaries)) is not None or reader.is_over:
+                if (yield from reader.sees(calls.boundaries)) is not None or reader.may_end:
                     _close_all(opened)
                     calls.unclosed()
                     return True
@@ -122,7 +122,7 @@ class ElementCalls(CallSyntax):
             raise Malformed
         if len(opened) == 2:
             space = yield from reader.space()
-            if (yield from reader.sees(tags)) is None and not reader.is_over:
+            if (yield from reader.sees(tags)) is None and not reader.may_end:
                 opened[-1].text.append(f"{self._tag}/{key}>{space}")
                 return
         child = opened.pop()

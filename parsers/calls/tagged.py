@@ -138,7 +138,7 @@ class TaggedCalls(CallSyntax):
         tag = yield from reader.sees(tags)
         if tag is not None and (real or tag in self.closers or tag not in calls.ends):
             return tag
-        if not reader.is_over and not reader.ends_within(tags):
+        if not reader.may_end and not reader.ends_within(tags):
             raise Malformed
         if reader.cut or not real:
             raise EndOfText
@@ -167,7 +167,7 @@ class TaggedCalls(CallSyntax):
                     value.close()
                     return "", ""
                 space = yield from reader.space()
-                if (yield from reader.sees(tags.after[tag])) is not None or reader.is_over:
+                if (yield from reader.sees(tags.after[tag])) is not None or reader.may_end:
                     value.close()
                     return ("", "") if tag in self.parameter.closes else (tag, space)
                 value.text(found + space)

@@ -111,7 +111,7 @@ def read(line: str | bytes) -> Case:
 
 
 def _request(fields: Mapping[str, object]) -> Request:
-    more = fields.get("request", {})
+    more = {} if fields.get("request") is None else fields["request"]
     if not isinstance(more, dict):
         raise CaseError("request: not an object")
     return Request.from_body({"tools": fields.get("tools"), **more}, prompt_tail=_text(fields, "prompt_tail"))
@@ -217,13 +217,9 @@ def run(case: Case, way: Way, format: Format | None, *, deliver: Literal["stream
     collector = Collector()
     if format is None:
         collector.add([Content(case.raw)] if case.raw else [])
-    elif way.chunks is None:
-        machine = format.machine(case.request, whole=True)
-        collector.add(machine.feed(case.raw))
-        collector.add(machine.finish(case.engine_finish))
     else:
-        machine = format.machine(case.request, deliver=deliver)
-        for chunk in way.chunks:
+        machine = format.machine(case.request, deliver=deliver, whole=way.chunks is None)
+        for chunk in way.chunks if way.chunks is not None else (case.raw,):
             collector.add(machine.feed(chunk))
         collector.add(machine.finish(case.engine_finish))
     return collector.message(case.engine_finish, case.request)

@@ -19,8 +19,8 @@ _BY_REQUEST = replace(_THINKING, switch=Switch(keys=("thinking", "enable_thinkin
 
 DEEPSEEK_V3 = Format(
     name="deepseek_v3",
-    tool_names=("deepseek_v3",),
-    reasoning_names=("deepseek_r1",),
+    tool_names=("deepseek_v3", "deepseekv3"),
+    reasoning_names=("deepseek_r1", "deepseek-r1"),
     reasoning=_THINKING,
     calls=replace(_BLOCK, prefix="function<｜tool▁sep｜>", arguments_open="```json", arguments_close="```", space="\n"),
     ends=ENDS,
@@ -28,8 +28,8 @@ DEEPSEEK_V3 = Format(
 
 DEEPSEEK_V31 = Format(
     name="deepseek_v31",
-    tool_names=("deepseek_v31",),
-    reasoning_names=("deepseek_v3",),
+    tool_names=("deepseek_v31", "deepseekv31"),
+    reasoning_names=("deepseek_v3", "deepseek-v3"),
     reasoning=_BY_REQUEST,
     calls=_BLOCK,
     ends=ENDS,

@@ -13,7 +13,7 @@ KEY_VALUE_CALLS = TaggedCalls(
 
 GLM45 = Format(
     name="glm45",
-    tool_names=("glm45", "glm47"),
+    tool_names=("glm45", "glm47", "glm"),
     reasoning_names=("glm45", "glm47"),
     reasoning=ReasoningSpan(
         pairs=(("<think>", "</think>"),),

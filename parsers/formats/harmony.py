@@ -25,7 +25,7 @@ _HEADER_STARTS = Markers((" to=", CHANNEL, CONSTRAIN, MESSAGE))
 _IN_HEADER = Markers((START, MESSAGE, *_ENDS))
 _IN_BODY = Markers((START, CHANNEL, CONSTRAIN, MESSAGE, *_ENDS))
 _MESSAGE_ENDS = Markers(_ENDS)
-_RECIPIENT = re.compile(r"\bto=([^\s<]+)")
+_RECIPIENT = re.compile(r"\bto=((?:(?!<\|)\S)+)")
 _CHANNEL = re.compile(re.escape(CHANNEL) + r"\s*(\w+)")
 _BUILT_IN = frozenset({"assistant", "browser", "python", "container"})
 

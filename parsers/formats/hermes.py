@@ -5,7 +5,7 @@ from streamsieve.parsers.format import Format
 
 HERMES = Format(
     name="hermes",
-    tool_names=("hermes", "qwen3_json"),
+    tool_names=("hermes", "qwen3_json", "qwen", "qwen25"),
     calls=JsonObjectCalls(openers=("<tool_call>",), closers=("</tool_call>",)),
     ends=("<|im_end|>", "<|endoftext|>", "<|eot_id|>"),
 )

@@ -58,7 +58,7 @@ class BareJsonCalls(CallSyntax):
 
 LLAMA_JSON = Format(
     name="llama_json",
-    tool_names=("llama3_json", "llama4_json"),
+    tool_names=("llama3_json", "llama4_json", "llama3"),
     calls=BareJsonCalls(
         openers=("<|python_tag|>", "<|python_start|>"),
         answer_starts=("{",),

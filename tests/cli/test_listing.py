@@ -15,7 +15,12 @@ def test_json_is_the_registrys_listing(capsys: pytest.CaptureFixture[str]) -> No
     listing = json.loads(capsys.readouterr().out)
     assert listing == registry.listing()
     (hermes,) = (entry for entry in listing["tool"] if entry["name"] == "hermes")
-    assert hermes == {"name": "hermes", "aliases": ["qwen3_json"], "format": "hermes", "distribution": "streamsieve"}
+    assert hermes == {
+        "name": "hermes",
+        "aliases": ["qwen3_json", "qwen", "qwen25"],
+        "format": "hermes",
+        "distribution": "streamsieve",
+    }
 
 
 def test_a_table_shows_every_name_and_a_broken_plugin_as_such(
