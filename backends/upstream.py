@@ -193,6 +193,8 @@ def _server(url: str) -> httpx2.URL:
         raise ConfigurationError(f"upstream: {url!r} is no URL: {error}") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ConfigurationError(f"upstream: {url!r} must be an http:// or https:// URL with a host")
+    if parsed.port is not None and not 0 < parsed.port < 65536:
+        raise ConfigurationError(f"upstream: {url!r} has a port that cannot be; ports are 1 to 65535")
     if parsed.userinfo or parsed.query or parsed.fragment:
         raise ConfigurationError(f"upstream: {url!r} may have no user, query or fragment; use the API key option")
     return parsed
@@ -201,14 +203,12 @@ def _server(url: str) -> httpx2.URL:
 def _target(server: httpx2.URL, scope: Scope) -> bytes:
     """The path to ask the upstream for, and the query, byte for byte as the client wrote them.
 
-    What we are mounted under is taken off. A base URL that ends in `/v1` is not doubled: clients write
-    `/v1` in theirs.
+    What we are mounted under is taken off. A `/v1` that ends the server's URL is not added: clients write
+    it in theirs, and `/health` and the like are beside it, not below.
     """
     path = scope.get("raw_path") or quote(scope["path"]).encode()
     path = path.removeprefix(quote(scope.get("root_path", "")).encode())
-    base = server.raw_path.rstrip(b"/")
-    if base.endswith(b"/v1") and (path == b"/v1" or path.startswith(b"/v1/")):
-        base = base.removesuffix(b"/v1")
+    base = server.raw_path.rstrip(b"/").removesuffix(b"/v1")
     target = base + (path if path.startswith(b"/") else b"/" + path)
     query: bytes = scope["query_string"]
     return target + b"?" + query if query else target

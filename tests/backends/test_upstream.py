@@ -61,8 +61,8 @@ def exchange(url: str, request: bytes) -> bytes:
         ("", "//double//", "//double//"),
         ("", "/empty?", "/empty"),
         ("/api/v1", "/v1/models", "/api/v1/models"),
-        ("/api/v1/", "/models", "/api/v1/models"),
-        ("/api/v1", "/v1beta/models", "/api/v1/v1beta/models"),
+        ("/api/v1/", "/health", "/api/health"),
+        ("/api/v1", "/v1beta/models", "/api/v1beta/models"),
         ("/openai", "/v1/models", "/openai/v1/models"),
     ],
 )
@@ -477,6 +477,7 @@ def test_a_websocket_is_refused(serve: Serve, witness: Any) -> None:
         ("ftp://host", "http://"),
         ("http://", "host"),
         ("http://user:pass@host", "API key"),
+        ("http://host:99999", "port"),
         ("https://host/v1?api-version=1", "query"),
         ("http://host#x", "fragment"),
         ("http://host:port", "no URL"),
