@@ -10,11 +10,11 @@ from streamsieve.parsers.events import Content
 from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.choice import PARSING, Choice, State
+from streamsieve.wire.chunk_template import Templates
 from streamsieve.wire.delta import reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.settings import Settings
-from streamsieve.wire.template import Templates
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
 _ERROR_EVENT = re.compile(rb"^event:[ ]?error\r?$", re.MULTILINE)
