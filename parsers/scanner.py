@@ -235,12 +235,17 @@ class Reader:
         return self.position < len(self.text) and self.text[self.position] in self.ends.first
 
     def drop_end(self) -> Reading[bool]:
-        """Take an end-of-turn token, where one comes; it is not copied."""
+        """Take an end-of-turn token, where one comes; it is not copied. Raises EndOfText where one is cut off."""
         if not self._may_be_an_end():
             return False
         self.flush()
         dropped = yield from self.takes(self.ends)
+        is_cut = dropped is None and self.ends_within(self.ends)
+        if is_cut:
+            self.position = len(self.text)
         self._copied = self.position
+        if is_cut:
+            raise EndOfText
         return dropped is not None
 
     def skip(self, pattern: re.Pattern[str]) -> Reading[None]:

@@ -131,5 +131,5 @@ def test_added_tokens_are_read_from_a_tokenizer(tmp_path: Path) -> None:
 def test_a_tokenizer_without_added_tokens_is_an_error(tmp_path: Path, content: str | None) -> None:
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(ConfigurationError, match="tokenizer: no added_tokens in"):
+    with pytest.raises(ConfigurationError, match=r"tokenizer: (no added_tokens in )?.*tokenizer\.json"):
         SpecialTokens.load(tmp_path)
