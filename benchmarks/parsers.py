@@ -19,7 +19,7 @@ from functools import partial
 
 from benchmarks.floor import DELTA_LENGTH, best_in_turns, floor
 from streamsieve.parsers.chain import Chain, run
-from streamsieve.parsers.conformance.specimens import asked, calls_are_known, speaks_beside_calls, thinks
+from streamsieve.parsers.conformance.specimens import HOSTILE, asked, calls_are_known, speaks_beside_calls, thinks
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import listing, select
@@ -47,18 +47,9 @@ def reply(format: Format, size: int) -> str:
     return format.render(message, asked(format))
 
 
-def hostile(size: int) -> dict[str, str]:
-    """Texts made to be slow on."""
-    return {
-        "angles": "<" * size,
-        "brackets": "[" * size,
-        "braces": '{"a":' * (size // 5),
-        "near markers": "<tool_cal<|tool_call_begi[TOOL_CALL</thin" * (size // 41),
-        "spaces": " " * size,
-        "lines": "\n" * size,
-        "openers": "<tool_call>\n" * (size // 12),
-        "nested": '<tool_call>{"name":"f","arguments":' + "[" * size,
-    }
+def hostile(unit: str, size: int) -> str:
+    """`size` characters that repeat a unit made to be slow on."""
+    return unit * (size // len(unit))
 
 
 def endless(format: Format, size: int) -> str:
@@ -177,7 +168,7 @@ def measure(chosen: dict[str, Format], *, rounds: int, grow: bool, memory: bool)
                 "reply": partial(reply, format),
                 "endless": partial(endless, format),
             }
-            texts |= {kind: lambda size, kind=kind: hostile(size)[kind] for kind in hostile(0)}  # type: ignore[misc]
+            texts |= {kind: partial(hostile, unit) for kind, unit in HOSTILE.items()}
             grown = {kind: round(growth(format, text_of), 2) for kind, text_of in texts.items()}
             results[name] |= {"growth": max(grown.values()), "growth_by_text": grown}
         if memory:

@@ -154,7 +154,7 @@ class CallWriter:
         """A list of calls is complete: take its closing marker if that comes; other text is no part of it."""
         if closers:
             space = yield from self.reader.space()
-            if (yield from self.reader.takes(Markers(closers))) is None:
+            if (yield from self.reader.takes(Markers.of(*closers))) is None:
                 self._trays.content(space)
 
     def whole(self, name: str, arguments: str, native_id: str | None = None) -> None:

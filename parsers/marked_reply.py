@@ -105,7 +105,7 @@ class MarkedReply:
         if self._opening is Opening.REASONING:
             yield from reader.space()
             same = [opener for opener, closer in self._span.pairs if closer == self._pair[1]] if self._span else ()
-            yield from reader.takes(Markers(same))
+            yield from reader.takes(Markers.of(*same))
             return marked.reasoning[marked.pair_of[self._pair[0]]]
         if self._opening is Opening.UNLESS_ANSWERED:
             space = yield from reader.space()
@@ -131,10 +131,10 @@ class MarkedReply:
         trays.content((yield from reader.space()))
         mark = reader.keep()
         if span.leading == "empty pair":
-            if (yield from reader.takes(Markers(span.openers))) is None:
+            if (yield from reader.takes(Markers.of(*span.openers))) is None:
                 return reader.forget()
             yield from reader.space()
-        if (yield from reader.takes(Markers(span.closers))):
+        if (yield from reader.takes(Markers.of(*span.closers))):
             trays.marked = True
         elif span.leading == "empty pair":
             trays.content(reader.since(mark))
@@ -187,7 +187,7 @@ class MarkedReply:
         if outcome is Outcome.BROKEN:
             self._give_back_broken(self._calls.mark if self._calls.survived else mark, self._trays.content)
             if self._calls.survived:
-                yield from self._reader.takes(Markers(self._syntax.closers_of(opener)))
+                yield from self._reader.takes(Markers.of(*self._syntax.closers_of(opener)))
         self._trays.marked |= outcome is Outcome.MARKUP
         self._reader.forget()
         return self._calls.survived > 0 or outcome is Outcome.BROKEN

@@ -84,7 +84,7 @@ class Bodies:
         self._trays = trays
         self._reader = calls.reader
         self._openers = frozenset(openers)
-        self.ends = calls.boundaries = Markers((*closers, *self._openers))
+        self.ends = calls.boundaries = Markers.of(*closers, *sorted(self._openers))
 
     def text(self, write: Write) -> Reading[None]:
         """Take a body of text through its end, and give it to `write`; nothing of it can be given back."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from streamsieve.parsers.tokens import SpecialTokens, TokenPlaces
@@ -64,6 +65,12 @@ class Markers:
         self.search, self.match = growing.search, growing.match
         whole = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
         self.search_whole, self.match_whole = whole.search, whole.match
+
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def of(*literals: str) -> Markers:
+        """The set of these, made once: compiling one costs some thirty deltas, and grammars ask for the same few."""
+        return Markers(literals)
 
     def is_partial(self, found: re.Match[str]) -> bool:
         """Whether `found` may still grow into a marker, or into a longer one."""

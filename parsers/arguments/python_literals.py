@@ -64,7 +64,7 @@ def _string_opening(reader: Reader, end: StringEnd) -> Reading[_Quotes | str]:
     if quote_mark not in ("'", '"') or word not in ("", *"rRfFuU"):
         return word
     reader.position += 1
-    if (yield from reader.takes(Markers((quote_mark * 2,)))):
+    if (yield from reader.takes(Markers.of(quote_mark * 2))):
         return _Quotes(quote_mark * 3, word.lower(), end)
     return _Quotes(quote_mark, word.lower(), end)
 
@@ -82,7 +82,7 @@ def _string(reader: Reader, quotes: _Quotes, write: Write, write_json: Write | N
     mark = quotes.quote[0]
     run, special = _RUNS[mark, quotes.prefix]
     plain = Plain(special, write_json) if write_json else None
-    closing = Markers((quotes.quote,))
+    closing = Markers.of(quotes.quote)
     while True:
         text, position = reader.text, reader.position
         found = run(text, position)
@@ -155,7 +155,7 @@ def _escape(reader: Reader, write: Write) -> Reading[None]:
     reader.position += 1
     if kind in _CODE_DIGITS:
         code = yield from _code(reader, _CODE_DIGITS[kind])
-        if kind == "u" and 0xD800 <= code < 0xDC00 and (yield from reader.takes(Markers(("\\u",)))):
+        if kind == "u" and 0xD800 <= code < 0xDC00 and (yield from reader.takes(Markers.of("\\u"))):
             low = yield from _code(reader, 4)
             if 0xDC00 <= low < 0xE000:
                 write(chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00)))

@@ -38,7 +38,7 @@ class BracedCalls(CallSyntax):
         """Read one call, its opener taken."""
         reader = calls.reader
         yield from reader.space()
-        if (yield from reader.takes(Markers(self.prefixes))) is None:
+        if (yield from reader.takes(Markers.of(*self.prefixes))) is None:
             raise Malformed
         name = yield from reader.run(NAME)
         yield from reader.space()
@@ -47,7 +47,7 @@ class BracedCalls(CallSyntax):
             reader.position += 1
             calls.start(name)
             yield from self._members(calls, _PAIRS[opening], parameters_place(calls.request.tools.get(name)))
-        elif self.closed_name and (not opening or (yield from reader.sees(Markers(self.closers)))):
+        elif self.closed_name and (not opening or (yield from reader.sees(Markers.of(*self.closers)))):
             calls.whole(name, "{}")
         else:
             raise Malformed

@@ -19,7 +19,7 @@ def read_list(
 
     Each element is a call of its own: those that are complete stay when a later one breaks.
     """
-    reader, closer = calls.reader, Markers((close,))
+    reader, closer = calls.reader, Markers.of(close)
     yield from reader.peek_after_space()
     closed = yield from reader.takes(closer)
     try:

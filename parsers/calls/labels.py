@@ -57,5 +57,4 @@ class Label:
 
 BARE = Label()
 QUOTED = Label(quotes='"')
-EITHER_QUOTES = Label(quotes="\"'")
 ANY_QUOTES = Label(quotes="\"'", unquoted=True)

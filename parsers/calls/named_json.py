@@ -45,16 +45,16 @@ class NamedJsonCalls(CallSyntax):
         yield from reader.space()
         yield from reader.take(self.name_close)
         yield from reader.space()
-        if (yield from reader.takes(Markers((self.arguments_open, *self.other_opens)))) is None:
+        if (yield from reader.takes(Markers.of(self.arguments_open, *self.other_opens))) is None:
             raise Malformed
         if (yield from reader.peek_after_space()) == "{":
             calls.start(name, native_id)
             yield from copy_json(reader, calls.arguments)
-        elif (yield from reader.sees(Markers((self.arguments_close, *self.closers)))) is not None:
+        elif (yield from reader.sees(Markers.of(self.arguments_close, *self.closers))) is not None:
             calls.whole(name, "{}", native_id)
         else:
             raise Malformed
-        yield from calls.close(self.closers, Markers((self.arguments_close,)))
+        yield from calls.close(self.closers, Markers.of(self.arguments_close))
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one group."""

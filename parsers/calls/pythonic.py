@@ -37,7 +37,7 @@ class PythonicCalls(CallSyntax):
     def read(self, calls: CallWriter, opener: str) -> Reading[None]:
         """Read the calls that start here."""
         reader = calls.reader
-        wrapped = self.wrapper and (yield from reader.takes(Markers((self.wrapper[0],))))
+        wrapped = self.wrapper and (yield from reader.takes(Markers.of(self.wrapper[0])))
         yield from reader.space()
         if self.brackets == "none":
             yield from read_list(calls, self._call, close=self.closers[0], commas="free")

@@ -82,7 +82,7 @@ class _Reply:
         self._reader = calls.reader
         self._answer = Bodies(calls, trays, closers=(_RETURN, _CALL, _NEXT, _END), openers=())
         self._tool = Bodies(calls, trays, closers=_CALL_ENDS, openers=())
-        calls.boundaries = Markers((*_CALL_ENDS, _TO, _ANALYSIS, _FINAL))
+        calls.boundaries = Markers.of(*_CALL_ENDS, _TO, _ANALYSIS, _FINAL)
 
     def read(self) -> Reading[None]:
         """Read the whole reply."""

@@ -36,9 +36,9 @@ class MistralCalls(CallSyntax):
         name = yield from reader.run(NAME)
         yield from reader.space()
         native_id = None
-        if (yield from reader.takes(Markers((_CALL_ID,)))):
+        if (yield from reader.takes(Markers.of(_CALL_ID))):
             native_id = yield from reader.run(_ID)
-        yield from reader.takes(Markers((_ARGS,)))
+        yield from reader.takes(Markers.of(_ARGS))
         if (yield from reader.peek_after_space()) != "{":
             raise Malformed
         calls.start(name, native_id)
