@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from urllib.parse import quote
 
-from streamsieve.middleware.asgi import Message, Receive, Scope, body_of, headers_of, is_last
+from streamsieve.middleware.asgi import Message, Receive, Scope, body_of, headers_of, is_last, route_path
 
 
 class Replay:
@@ -61,12 +62,27 @@ def narrowed(scope: Scope, body_length: int) -> Scope:
         for name, value in headers_of(scope)
         if name != b"accept-encoding"
     ]
-    inner: Scope = {**scope, "headers": headers}
-    extensions = scope.get("extensions")
-    if isinstance(extensions, dict):
-        inner["extensions"] = {name: value for name, value in extensions.items() if name not in BODY_EXTENSIONS}
-    return inner
+    given = scope.get("extensions")
+    extensions = given if isinstance(given, dict) else {}
+    kept = {name: value for name, value in extensions.items() if name not in BODY_EXTENSIONS}
+    return {**scope, "headers": headers, "extensions": {**kept, PROMPT: {}}}
 
 
-NARROWED = ("headers", "extensions")
+def moved(scope: Scope, path: str) -> Scope:
+    """The entries of the scope that say where a request goes, for one that goes to `path` below `root_path`."""
+    below = str(scope.get("path", "")).removesuffix(route_path(scope)) + path
+    return {"path": below, "raw_path": quote(below).encode()}
+
+
+def prompt_tail(scope: Scope) -> str | None:
+    """What the app says that the prompt which it rendered ended in; None where it says nothing."""
+    match scope["extensions"]:
+        case {"streamsieve.prompt": {"tail": str(tail)}}:
+            return tail
+    return None
+
+
+PROMPT = "streamsieve.prompt"
+"""An extension of the scope: an app that renders the prompt puts what it ended in here, as `tail`."""
+NARROWED = ("headers", "extensions", "path", "raw_path")
 BODY_EXTENSIONS = ("http.response.pathsend", "http.response.zerocopysend")

@@ -6,9 +6,10 @@ import enum
 from collections.abc import Sequence
 from typing import cast
 
-from streamsieve.middleware.asgi import Headers, Message, Send, body_of, headers_of, is_last
-from streamsieve.middleware.request import BODY_EXTENSIONS
+from streamsieve.middleware.asgi import Headers, Message, Scope, Send, body_of, headers_of, is_last
+from streamsieve.middleware.request import BODY_EXTENSIONS, prompt_tail
 from streamsieve.wire.exchange import Exchange
+from streamsieve.wire.refusal import Refused
 
 
 class Phase(enum.Enum):
@@ -26,9 +27,11 @@ class Responder:
     What the exchange or the server's `send` raises reaches the app. Whoever made the exchange frees it.
     """
 
-    def __init__(self, exchange: Exchange, send: Send) -> None:
+    def __init__(self, exchange: Exchange, send: Send, scope: Scope) -> None:
+        """`scope`: the one that the app was given."""
         self._exchange = exchange
         self._send = send
+        self._scope = scope
         self._phase = Phase.WAITING
         self._start: Message = {}  # withheld, as it came, and the headers it is to have instead
         self._headers: Headers = []
@@ -49,6 +52,9 @@ class Responder:
     async def _begin(self, message: Message) -> None:
         if not isinstance(message.get("headers", ()), Sequence):  # may be an iterator: read it once, for both
             message = {**message, "headers": list(headers_of(message))}
+        tail = prompt_tail(self._scope)
+        if tail is not None:
+            self._exchange.prompt_ended_in(tail)
         headers = self._exchange.start(cast("int", message["status"]), headers_of(message))
         match self._exchange.mode:
             case "pass":
@@ -89,10 +95,11 @@ class Responder:
         await self._send(message)
 
 
-async def refuse(send: Send, body: bytes) -> None:
-    """Answer a request that cannot be served, without the app: status 400 and this JSON body."""
+async def refuse(send: Send, refusal: Refused) -> None:
+    """Answer a request that cannot be served, without the app."""
+    body = refusal.body
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": 400, "headers": headers})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from streamsieve.middleware.asgi import Application, Message, Receive, Scope, Send, route_path
-from streamsieve.middleware.request import NARROWED, Replay, announced_length, narrowed, read_body
+from streamsieve.middleware.asgi import Application, Message, Receive, Scope, Send, headers_of, route_path
+from streamsieve.middleware.request import NARROWED, Replay, announced_length, moved, narrowed, read_body
 from streamsieve.middleware.responder import Responder, refuse
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.options import Options, settings_from
@@ -38,14 +38,17 @@ class SieveMiddleware:
         if body is None:
             await self.app(scope, replay, send)
             return
-        exchange = Exchange(self.settings, body)
+        path = route_path(scope)
+        exchange = Exchange(self.settings, body, path=path, headers=headers_of(scope))
         if exchange.refusal is not None:
             await refuse(send, exchange.refusal)
             return
         inner = narrowed(scope, len(exchange.request_body))
+        if exchange.request_path != path:
+            inner.update(moved(scope, exchange.request_path))
         request: Message = {"type": "http.request", "body": exchange.request_body, "more_body": False}
         try:
-            await self.app(inner, Replay([request], receive), Responder(exchange, send))
+            await self.app(inner, Replay([request], receive), Responder(exchange, send, inner))
         finally:
             # What the app left in its scope, as a router leaves the route, is for the middleware outside.
             scope.update({name: value for name, value in inner.items() if name not in NARROWED})

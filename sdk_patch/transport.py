@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, cast
 from streamsieve.sdk_patch.family import Family, belonging, family_of
 from streamsieve.sdk_patch.stream import AsyncSieveStream, SieveStream
 from streamsieve.wire.exchange import Exchange
+from streamsieve.wire.refusal import Refused
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class SyncTransport:
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         if not self._settings.matches(request.method, request.url.path):
             return self._inner.handle_request(request)
-        exchange = Exchange(self._settings, request.read())
+        exchange = _exchange(self._settings, request, request.read())
         if exchange.refusal is not None:
             return _refused(exchange.refusal, self._family)
         response = self._inner.handle_request(_asking_identity(request, exchange, self._family))
@@ -83,7 +84,7 @@ class AsyncTransport:
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if not self._settings.matches(request.method, request.url.path):
             return await self._inner.handle_async_request(request)
-        exchange = Exchange(self._settings, await request.aread())
+        exchange = _exchange(self._settings, request, await request.aread())
         if exchange.refusal is not None:
             return _refused(exchange.refusal, self._family)
         response = await self._inner.handle_async_request(_asking_identity(request, exchange, self._family))
@@ -134,14 +135,22 @@ def async_transport_round(inner: httpx2.AsyncBaseTransport, settings: Settings) 
     return cast("httpx2.AsyncBaseTransport", made)
 
 
+def _exchange(settings: Settings, request: httpx2.Request, body: bytes) -> Exchange:
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    return Exchange(settings, body, path=request.url.path, headers=headers)
+
+
 def _asking_identity(request: httpx2.Request, exchange: Exchange, family: Family) -> httpx2.Request:
     """The request to send on: the caller's stays as it is, and so do its timeouts."""
     headers = request.headers.copy()
     headers["accept-encoding"] = "identity"
     headers["content-length"] = str(len(exchange.request_body))
     headers.pop("transfer-encoding", None)
+    url = request.url
+    if exchange.request_path != url.path:
+        url = url.copy_with(path=exchange.request_path)
     return family.Request(
-        request.method, request.url, headers=headers, content=exchange.request_body, extensions=request.extensions
+        request.method, url, headers=headers, content=exchange.request_body, extensions=request.extensions
     )
 
 
@@ -154,10 +163,11 @@ def _decoded_headers(response: httpx2.Response) -> Headers:
     return [(name, value) for name, value in headers if name not in (b"content-encoding", b"content-length")]
 
 
-def _refused(body: bytes, family: Family) -> httpx2.Response:
-    """The 400 for a request that cannot be served, which the SDK raises as a BadRequestError."""
+def _refused(refusal: Refused, family: Family) -> httpx2.Response:
+    """The answer to a request that cannot be served; a 400 is what the SDK raises as a BadRequestError."""
+    body = refusal.body
     headers = [(b"content-type", b"application/json"), _length(body)]
-    return family.Response(400, headers=headers, stream=cast("httpx2.SyncByteStream", family.ByteStream(body)))
+    return family.Response(refusal.status, headers=headers, stream=cast("httpx2.SyncByteStream", family.ByteStream(body)))
 
 
 def _length(body: bytes) -> tuple[bytes, bytes]:

@@ -1,89 +1,27 @@
-"""One HTTP exchange of a chat completion, without I/O."""
+"""One HTTP exchange of a completion, without I/O."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Coroutine, Sequence
-from typing import Literal, Protocol
+from collections.abc import Coroutine
+from dataclasses import replace
+from functools import partial
 
-from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text
+from streamsieve.wire.body import Body, Mode, Untouched, Whole
 from streamsieve.wire.chat_stream import ChatStream
 from streamsieve.wire.chat_whole import rewrite
+from streamsieve.wire.preparation import Headers, prepare
+from streamsieve.wire.refusal import Refused
 from streamsieve.wire.settings import Settings
 
-Headers = Sequence[tuple[bytes, bytes]]
-"""Raw, in order, names in lower case."""
-
-Mode = Literal["pass", "stream", "whole"]
-
-_logger = logging.getLogger(__name__)
 _OF_THE_OLD_BODY = frozenset({b"content-length", b"etag", b"digest", b"content-digest", b"repr-digest", b"content-md5"})
-
-
-class _Body(Protocol):
-    """What is done with the body of one response."""
-
-    @property
-    def mode(self) -> Mode: ...
-
-    def feed(self, data: bytes) -> Coroutine[object, object, bytes]: ...
-
-    async def close(self) -> bytes: ...
-
-    async def aclose(self) -> None: ...
-
-
-class _Untouched:
-    mode: Mode = "pass"
-
-    async def feed(self, data: bytes) -> bytes:
-        return data
-
-    async def close(self) -> bytes:
-        return b""
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
-class _Whole:
-    """A JSON body, gathered up to `max_body` bytes."""
-
-    def __init__(self, settings: Settings, request: Request) -> None:
-        self.mode: Mode = "whole"
-        self._settings = settings
-        self._request = request
-        self._gathered = bytearray()
-
-    async def feed(self, data: bytes) -> bytes:
-        if self.mode == "pass":
-            return data
-        self._gathered += data
-        if len(self._gathered) <= self._settings.max_body:
-            return b""
-        _logger.warning("a response body over max_body (%d bytes) passes unparsed", self._settings.max_body)
-        self.mode = "pass"
-        return self._taken()
-
-    async def close(self) -> bytes:
-        return await rewrite(self._taken(), self._settings, self._request) if self.mode == "whole" else b""
-
-    async def aclose(self) -> None:
-        """Nothing is open between calls."""
-
-    def _taken(self) -> bytes:
-        body = bytes(self._gathered)
-        self._gathered.clear()
-        return body
 
 
 class Exchange:
     """The shell hands in what it moves, and sends on what comes back.
 
     Called in this order: `start` once, `feed` for each piece of the response body, `close` when it has
-    ended; `aclose` always, in the end. Only a chat completion with status 200, not compressed, in reply
+    ended; `aclose` always, in the end. Only a completion with status 200, not compressed, in reply
     to a request that is a JSON object, is rewritten. What a stage raises leaves `feed` and `close`;
     nothing that the request or the response holds raises.
 
@@ -92,38 +30,50 @@ class Exchange:
     than `max_body`: all of it so far, unparsed; from then on the mode is "pass".
     """
 
-    def __init__(self, settings: Settings, request_body: bytes) -> None:
+    def __init__(
+        self, settings: Settings, request_body: bytes, *, path: str = "/chat/completions", headers: Headers = ()
+    ) -> None:
+        """`path`, `headers`: the client's, the path without its query."""
         self.request_body = request_body
-        self._settings = settings
-        self._body: _Body = _Untouched()
-        self._request = self._read_request()
-        self.refusal: bytes | None = None
-        """The body of a 400, in OpenAI's error shape, for a request that the format cannot serve: the shell
-        answers with it, and asks nobody else."""
+        """What the upstream is sent: the very bytes of the client, where nothing had to be changed."""
+        self.request_path = path
+        """Where the upstream is asked."""
+        self.refusal: Refused | None = None
+        """A request that cannot be served: the shell answers with it, and asks nobody else."""
+        self._body: Body = Untouched()
+        self._prepared = None
         try:
-            if self._request and settings.format:
-                settings.format.check(self._request)
-        except ConfigurationError as error:
-            fields = {
-                "message": str(error),
-                "type": "invalid_request_error",
-                "param": "chat_template_kwargs",
-                "code": None,
-            }
-            self.refusal = json_text.encode({"error": fields})
+            self._prepared = prepared = prepare(settings, path, headers, request_body)
+        except Refused as refusal:
+            self.refusal = refusal
+            return
+        if prepared is None:
+            return
+        self.request_path = prepared.path
+        if prepared.changed:
+            self.request_body = json_text.encode(prepared.body)
 
     @property
     def mode(self) -> Mode:
         """What happens to the response body; "pass" until `start`."""
         return self._body.mode
 
+    def prompt_ended_in(self, tail: str) -> None:
+        """What the rendered prompt ended in, from an application that has rendered it; before `start`."""
+        if self._prepared is not None:
+            self._prepared.request = replace(self._prepared.request, prompt_tail=tail)
+
     def start(self, status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
         """The headers for the client; in mode "whole" the shell adds the content-length."""
         kind = _kind(status, headers)
-        request = self._request
-        if kind == "pass" or request is None:
+        prepared = self._prepared
+        if kind == "pass" or prepared is None:
             return list(headers)
-        self._body = ChatStream(self._settings, request) if kind == "stream" else _Whole(self._settings, request)
+        settings, request = prepared.settings, prepared.request
+        if kind == "stream":
+            self._body = ChatStream(settings, request)
+        else:
+            self._body = Whole(partial(rewrite, settings=settings, request=request), settings.max_body)
         return [(name, value) for name, value in headers if name not in _OF_THE_OLD_BODY]
 
     def feed(self, data: bytes) -> Coroutine[object, object, bytes]:
@@ -137,19 +87,6 @@ class Exchange:
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
         await self._body.aclose()
-
-    def _read_request(self) -> Request | None:
-        if len(self.request_body) > self._settings.max_body:
-            _logger.warning("the reply to a request over max_body (%d bytes) passes unparsed", self._settings.max_body)
-            return None
-        try:
-            body = json_text.decode(self.request_body)
-        except json_text.NotJsonError:
-            return None
-        if not isinstance(body, dict):
-            return None
-        settings = self._settings
-        return Request.from_body(body, prompt_tail=settings.prompt_tail, unknown_tools=settings.unknown_tools)
 
 
 def _kind(status: int, headers: Headers) -> Mode:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamsieve.middleware import SieveMiddleware
-from streamsieve.middleware.request import narrowed
+from streamsieve.middleware.request import moved, narrowed
 from streamsieve.wire.settings import Settings
 
 
@@ -120,4 +120,23 @@ async def test_an_app_that_never_reads_its_body_is_served_too(call, chat, chunk,
 def test_a_content_length_is_that_of_the_body_the_app_gets():
     """An exchange may change the request."""
     scope = {"headers": [(b"Content-Length", b"3"), (b"accept-encoding", b"gzip")], "path": "/"}
-    assert narrowed(scope, 12345) == {"headers": [(b"content-length", b"12345")], "path": "/"}
+    assert narrowed(scope, 12345)["headers"] == [(b"content-length", b"12345")]
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "asked"),
+    [("", "/v1/responses", "/v1/chat/completions"), ("/models", "/models/v1/responses", "/models/v1/chat/completions")],
+)
+def test_a_request_may_be_asked_elsewhere_below_the_same_root(root, path, asked):
+    scope = {"root_path": root, "path": path, "raw_path": path.encode()}
+    assert moved(scope, "/v1/chat/completions") == {"path": asked, "raw_path": asked.encode()}
+
+
+async def test_a_prompt_that_the_app_has_rendered_says_where_the_reply_starts(call, chat, chunk):
+    async def app(scope, receive, send):
+        scope["extensions"]["streamsieve.prompt"]["tail"] = "<|im_start|>assistant\n<think>\n\n</think>\n\n"
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+        await send({"type": "http.response.body", "body": chunk("No thinking.") + b"data: [DONE]\n\n"})
+
+    client = await call(SieveMiddleware(app, reasoning_parser="qwen3"), chat())
+    assert b'"content":"No thinking."' in client.body.replace(b'": "', b'":"')

@@ -119,7 +119,7 @@ async def test_the_app_sees_a_copy_without_what_could_not_be_rewritten(call, eng
     )
     (inner,) = app.scopes
     assert inner is not client.scope
-    assert inner["extensions"] == {"http.response.trailers": {}}
+    assert inner["extensions"] == {"http.response.trailers": {}, "streamsieve.prompt": {}}
     assert [name for name, _ in inner["headers"]] == [b"host", b"content-type", b"authorization"]
     assert client.scope["extensions"] == extensions
     assert (b"Accept-Encoding", b"gzip") in client.scope["headers"]

@@ -40,7 +40,8 @@ names = [sys.argv[1]]
 if sys.argv[2] == "whole room":
     room = importlib.import_module(names[0])
     found = pkgutil.walk_packages(room.__path__, room.__name__ + ".")
-    names += [module.name for module in found if not module.name.endswith(("__main__", "._umbrella", ".local"))]
+    others = ("__main__", "_umbrella", "local")  # the last is the one that may bring torch
+    names += [module.name for module in found if not set(others) & set(module.name.split("."))]
 for name in names:
     importlib.import_module(name)
 print(json.dumps(sorted(sys.modules)))
