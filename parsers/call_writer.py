@@ -103,7 +103,7 @@ class CallWriter:
             raise Malformed
         self.state = CallState.REAL
         self._held = []
-        if self._index and not self.request.parallel_tool_calls:
+        if self._index >= self.request.calls_allowed:
             self._start = None
             self.arguments = self._nowhere
             if not self.holding:
@@ -178,7 +178,7 @@ class CallWriter:
         self.reader.forget()
 
     def _nowhere(self, json: str) -> None:
-        """The arguments of a call that `parallel_tool_calls: false` leaves out."""
+        """The arguments of a call that is left out."""
 
     def _held_arguments(self) -> list[Event]:
         json = "".join(self._held)

@@ -66,6 +66,6 @@ RULES = ("not_a_call", "broken_call", "cut_call", "unclosed_call", "broken_messa
 """`not_a_call`: markup that never became a call, given back as text. `broken_call`: a real call that
 broke, given back or left unfinished. `cut_call`: cut off by the token limit. `unclosed_call`: its
 closing marker was missing and forgiven. `broken_message`: a message given back whole.
-`dropped_call`: left out because of `parallel_tool_calls: false`."""
+`dropped_call`: left out because of `parallel_tool_calls: false`, or one too many."""
 
 Event = Reasoning | Content | CallStart | CallArguments | CallEnd | Repaired

@@ -24,6 +24,7 @@ class Request:
     engines hand it to the template; the cards say which keys switch thinking.
     `prompt_tail`: what the rendered prompt ended in, or None where the prompt is not seen.
     `unknown_tools`: what a call of a function that is not in `tools` is (contract, rule 6).
+    `max_calls`: later ones are left out, as `parallel_tool_calls: false` leaves out all but one (rule 10).
     `earlier_calls`: tool calls in the history; Kimi counts its call ids on from there.
     """
 
@@ -36,6 +37,12 @@ class Request:
     prompt_tail: str | None = None
     earlier_calls: int = 0
     unknown_tools: Literal["call", "text"] = "call"
+    max_calls: int = 1024
+
+    @property
+    def calls_allowed(self) -> int:
+        """How many calls a reply may have."""
+        return self.max_calls if self.parallel_tool_calls else 1
 
     @classmethod
     def from_body(
@@ -44,6 +51,7 @@ class Request:
         *,
         prompt_tail: str | None = None,
         unknown_tools: Literal["call", "text"] = "call",
+        max_calls: int = 1024,
     ) -> Request:
         """Read the body of `POST /v1/chat/completions`.
 
@@ -65,6 +73,7 @@ class Request:
             prompt_tail=prompt_tail,
             earlier_calls=_earlier_calls(body.get("messages")),
             unknown_tools=unknown_tools,
+            max_calls=max_calls,
         )
 
 

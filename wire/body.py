@@ -22,6 +22,8 @@ class Body(Protocol):
 
     async def close(self) -> bytes: ...
 
+    async def break_off(self) -> bytes: ...
+
     async def aclose(self) -> None: ...
 
 
@@ -34,6 +36,9 @@ class Untouched:
         return data
 
     async def close(self) -> bytes:
+        return b""
+
+    async def break_off(self) -> bytes:
         return b""
 
     async def aclose(self) -> None:
@@ -62,6 +67,9 @@ class Whole:
     async def close(self) -> bytes:
         return await self._rewrite(self._taken()) if self.mode == "whole" else b""
 
+    async def break_off(self) -> bytes:
+        return b""  # a status can still be sent, which says more
+
     async def aclose(self) -> None:
         """Nothing is open between calls."""
 
@@ -87,6 +95,10 @@ class Piped:
     async def close(self) -> bytes:
         rest = await self._first.close()
         return (await self._second.feed(rest) if rest else b"") + await self._second.close()
+
+    async def break_off(self) -> bytes:
+        rest = await self._first.break_off()
+        return await self._second.feed(rest) if rest else await self._second.break_off()
 
     async def aclose(self) -> None:
         async with AsyncExitStack() as stack:

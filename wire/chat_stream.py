@@ -11,14 +11,16 @@ from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.choice import PARSING, Choice, State
 from streamsieve.wire.chunk_template import Templates
-from streamsieve.wire.delta import reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
+from streamsieve.wire.refusal import Refused
 from streamsieve.wire.settings import Settings
+from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
 _ERROR_EVENT = re.compile(rb"^event:[ ]?error\r?$", re.MULTILINE)
 _WITHOUT_NEWS = _OF_EVERY_CHUNK | {"choices"}
+_BROKEN_OFF = Refused("The reply broke off before its end.", code="reply_broke_off", type="server_error")
 
 
 class ChatStream:
@@ -35,10 +37,11 @@ class ChatStream:
 
     mode: Literal["stream"] = "stream"
 
-    def __init__(self, settings: Settings, request: Request) -> None:
+    def __init__(self, settings: Settings, request: Request, *, keep_ids: bool = True) -> None:
+        """`keep_ids`: whether the client gets the upstream's token ids."""
         self._settings = settings
+        self._keep_ids = keep_ids
         self._request = request
-        self._names = reasoning_names(settings.reasoning_field, request.include_reasoning)
         self._parses = settings.parses
         self._decoder = sse.Decoder(settings.max_body)
         self._choices: dict[int, Choice] = {}
@@ -60,7 +63,13 @@ class ChatStream:
         out = b""
         if rest is not None and _is_whole(rest):
             out, rest = await self._event(rest._replace(raw=_terminated(rest.raw))), None
+        if not self._done and any(choice.state is PARSING for choice in self._choices.values()):
+            return out + await self.break_off()
         return out + await self._end() + (rest.raw if rest else b"")
+
+    async def break_off(self) -> bytes:
+        """The body broke: what is held, and an error event that says so. Half an event is dropped."""
+        return b"" if self._done else await self._end() + sse.encode(_BROKEN_OFF.body)
 
     async def aclose(self) -> None:
         """Free the parsers; nothing is emitted."""
@@ -77,14 +86,22 @@ class ChatStream:
             choice = self._choices[index]
             feed_at_once = choice.parser.feed_at_once
             events = feed_at_once(text) if feed_at_once else await choice.parser.feed(text)
+            if not events:
+                choice.held += len(text)
+                if choice.holds_too_much:  # the next event goes the long way, which sees to it
+                    self._templates.forget(index)
+                return b""
+            choice.held = 0
             if len(events) == 1:  # nearly always, so it has a way without lists
                 event = events[0]
                 if isinstance(event, Content) and event.text == text:
                     return raw
-                delta = choice.delta(event)
-                return template.fill(delta) if delta else b""
-            return b"".join([template.fill(delta) for event in events if (delta := choice.delta(event))])
+            out = b"".join([template.fill(delta) for event in events if (delta := choice.delta(event))])
+            return out + self._announced(choice) if choice.announcements else out
         return None
+
+    def _announced(self, choice: Choice) -> bytes:
+        return choice.announcements.take(_bare(self._last_chunk)) if choice.announcements else b""
 
     async def _event(self, event: sse.Event) -> bytes:
         raw, data, _ = event
@@ -106,6 +123,9 @@ class ChatStream:
         choices = chunk.get("choices")
         if not choices and (chunk.get("error") or _ERROR_EVENT.search(event.fields)):
             return await self._end() + raw
+        if choices == [] and isinstance(chunk.get("usage"), dict):
+            counted = self._counted(chunk)
+            return raw if counted is chunk else sse.encode(json_text.encode(counted), event.fields)
         if not isinstance(choices, list) or not choices or not all(map(_is_chat_choice, choices)):
             return raw
         return await self._chunk(chunk, choices, event)
@@ -123,11 +143,18 @@ class ChatStream:
                 self._templates.forget(choice.index)
         if choice.is_steady and not keep and choice.is_plain(one) and self._templates.may_learn():
             self._templates.learn(choice.index, event.raw, chunk)
-        if out == given:
-            return event.raw
-        return b"".join(
-            [sse.encode(_encoded(chunk if one is out[-1] else _bare(chunk), one), event.fields) for one in out]
-        )
+        counted = self._counted(chunk)
+        announced = b"".join(map(self._announced, self._choices.values())) if self._settings.announce_calls else b""
+        if out == given and counted is chunk:
+            return event.raw + announced
+        encoded = [sse.encode(_encoded(counted if one is out[-1] else _bare(chunk), one), event.fields) for one in out]
+        return b"".join(encoded) + announced
+
+    def _counted(self, chunk: JsonObject) -> JsonObject:
+        """The chunk with the tokens that went into thinking in its usage, where they are known."""
+        if not chunk.get("usage"):
+            return chunk
+        return with_reasoning_tokens(chunk, [choice.reasoning_tokens for choice in self._choices.values()])
 
     async def _end_with(self, done: bytes) -> bytes:
         """`[DONE]`, after what the parsers hold; once."""
@@ -140,7 +167,8 @@ class ChatStream:
         """What the parsers hold."""
         out = [held for choice in self._choices.values() for held in await choice.end()]
         self._templates = Templates()
-        return b"".join(sse.encode(_encoded(_bare(self._last_chunk), choice)) for choice in out)
+        encoded = b"".join(sse.encode(_encoded(_bare(self._last_chunk), choice)) for choice in out)
+        return encoded + b"".join(map(self._announced, self._choices.values()))
 
     def _choice(self, given: JsonObject) -> Choice:
         index = given.get("index", 0)
@@ -148,7 +176,9 @@ class ChatStream:
         if index not in self._choices:
             state = PARSING if self._parses else State.PASSING
             parser = open_parser(self._settings, self._request)
-            self._choices[index] = Choice(index, parser, state, self._request, self._names)
+            self._choices[index] = Choice(
+                index, parser, state, self._request, self._settings, keep_ids=self._keep_ids
+            )
         return self._choices[index]
 
     def _openings(self, index: int) -> list[JsonObject]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import finish_reason
-from streamsieve.wire.delta import TRAYS, Deltas, is_text, normalised
+from streamsieve.wire.announcement import Announcements
+from streamsieve.wire.attribution import OF_THE_TEXT, Attribution, Token, Told, has_tokens, joined, tokens_of
+from streamsieve.wire.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import Parser
+from streamsieve.wire.parser import Parser, verbatim
+from streamsieve.wire.settings import Settings
 
+_logger = logging.getLogger(__name__)
 _DELTA = frozenset({"index", "delta"})
-_OF_THE_TEXT = ("logprobs", "token_ids")
-"""What a chunk's choice says of its delta; whatever else it says is of the choice."""
-
+_DELTA_AND_TEXT = _DELTA | set(OF_THE_TEXT)
 
 class State(enum.Enum):
     """Who sorts what comes next of this choice."""
@@ -33,20 +36,38 @@ class Choice:
 
     What is read is never changed: an unchanged choice that comes out equals the one that went in.
     Everything that a chunk carries beside the text goes out once and at once, also where the text is
-    held: what describes the text (logprobs) with the first chunk made of it, what describes the choice
-    with the last.
+    held. What describes the text (logprobs, token ids) goes out with it, and what describes the choice with
+    the last chunk made of it.
+
+    `keep_ids`: whether the client gets the upstream's token ids.
     """
 
-    def __init__(self, index: int, parser: Parser, state: State, request: Request, names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        index: int,
+        parser: Parser,
+        state: State,
+        request: Request,
+        settings: Settings,
+        *,
+        keep_ids: bool = True,
+    ) -> None:
         self.index = index
         self.parser = parser
         self.state = state
         self.role_sent = False
+        self.held = 0
+        """How many characters were fed since the last event."""
+        self.announcements = Announcements(index) if settings.announce_calls else None
+        self._attribution: Attribution | None = None  # made when the upstream first tells of its tokens
         self._half = ""
+        self._fed = False
+        self._keep_ids = keep_ids
         self._request = request
-        self._names = names
-        self._deltas = Deltas(names)
-        self.delta = self._deltas.of
+        self._settings = settings
+        self._names = reasoning_names(settings.reasoning_field, request.include_reasoning)
+        self._deltas = Deltas(self._names)
+        self.delta = self._noted if self.announcements else self._deltas.of
 
     async def read(self, given: JsonObject, keep: bool) -> list[JsonObject]:
         """The chunk choices to send for one that the upstream sent.
@@ -77,26 +98,73 @@ class Choice:
     @property
     def is_steady(self) -> bool:
         """Whether there is no more to do for text than to parse it."""
-        return self.state is PARSING and self.role_sent and not self._half
+        return self.state is PARSING and self.role_sent and not self._half and self._attribution is None
+
+    @property
+    def reasoning_tokens(self) -> int | None:
+        """How many tokens went into thinking; None where that is not known."""
+        return self._attribution.reasoning_tokens if self._attribution and self._settings.tells_reasoning else None
+
+    @property
+    def holds_too_much(self) -> bool:
+        """Whether more waits than may."""
+        return self.held > self._settings.max_held
 
     def is_plain(self, given: JsonObject) -> bool:
         """Whether such a chunk choice is nothing but text, and what goes out for it has the same fields."""
         delta = given["delta"]
-        is_text_alone = isinstance(delta, dict) and delta.keys() == {"content"} and not _tells(given)
+        is_text_alone = isinstance(delta, dict) and delta.keys() == {"content"} and not _tells(given, _DELTA)
         return is_text_alone and "index" in given and given.get("finish_reason", ...) is None
 
     async def _parse(self, given: JsonObject, delta: JsonObject, keep: bool) -> list[JsonObject]:
         text = self._whole_characters(delta.get("content") or "")
         beside = {name: value for name, value in delta.items() if name not in TRAYS}
-        events = await self.parser.feed(text, _token_ids(given)) if text else []
+        told = await self._feed(text, given)
         if given.get("finish_reason"):
-            events = events + await self._finish(given["finish_reason"])
-        return self._spread(events, beside, given, keep)
+            told += await self._finish(given["finish_reason"])
+        return self._spread(told, beside, given, keep)
 
-    async def _finish(self, reason: object) -> list[Event]:
+    async def _feed(self, text: str, given: JsonObject) -> list[Told]:
+        if has_tokens(given):
+            self._attribution = self._attribution or Attribution(from_the_start=not self._fed)
+            tokens = tokens_of(given, text, self._settings.special_tokens)
+        elif text:
+            tokens = [Token(text)]
+        else:
+            return []
+        self._fed = True
+        told: list[Told] = []
+        for token in tokens:
+            if self._attribution:
+                self._attribution.push(token)
+            if token.text:
+                told += self._told(await self.parser.feed(token.text, token.ids or None))
+        self.held = 0 if told else self.held + len(text)
+        if self.holds_too_much:
+            told = await self._give_up()
+        return joined(told) if len(told) > 1 else told
+
+    async def _give_up(self) -> list[Told]:
+        """Too much is held: what is held is given back, and the rest of the reply is text."""
+        _logger.warning("a reply that held more than max_held (%d characters) goes on unparsed", self._settings.max_held)
+        self.held = 0
+        told = self._told(await self.parser.finish(None))
+        await self.parser.aclose()
+        self.parser = verbatim()
+        return told
+
+    async def _finish(self, reason: object) -> list[Told]:
         self.state = State.FINISHED
-        events = await self.parser.feed(self._half) if self._half else []
-        return events + await self.parser.finish(reason if isinstance(reason, str) else None)
+        told = self._told(await self.parser.feed(self._half)) if self._half else []
+        return told + self._told(await self.parser.finish(reason if isinstance(reason, str) else None))
+
+    def _noted(self, event: Event | None) -> JsonObject:
+        assert self.announcements is not None
+        self.announcements.see(event)
+        return self._deltas.of(event)
+
+    def _told(self, events: list[Event]) -> list[Told]:
+        return self._attribution.told(events) if self._attribution else [Told(event) for event in events]
 
     def _whole_characters(self, text: object) -> str:
         """`text` without half a surrogate pair at its end, which waits for its other half (contract, rule 11).
@@ -110,52 +178,62 @@ class Choice:
         return text.removesuffix(self._half)
 
     def _spread(
-        self, events: Sequence[Event], beside: JsonObject, given: JsonObject, keep: bool = False
+        self, told: Sequence[Told], beside: JsonObject, given: JsonObject, keep: bool = False
     ) -> list[JsonObject]:
         """One chunk choice for each event that a client is told of, and one for the finish reason.
 
         `beside`: what the delta held beside its text.
         """
-        deltas = [delta for event in events if (delta := self.delta(event))]
+        out: list[JsonObject] = []
+        for one in told:
+            if delta := self.delta(one.event):
+                out.append(self._chunk(delta, one, {} if out else given))
         reason = given.get("finish_reason") or None  # some upstreams have an empty one until the end
         if self.role_sent:
             beside.pop("role", None)
-        if reason is not None or (not deltas and (keep or any(beside.values()) or _tells(given))):
-            deltas.append({})
-        if not deltas:
+        if reason is not None or (not out and (keep or any(beside.values()) or _tells(given, _DELTA_AND_TEXT))):
+            rest = self._attribution.rest() if self._attribution and reason is not None else []
+            out.append(self._chunk({}, Told(None, passed=rest), {} if out else given))
+        if not out:
             return []
         if not self.role_sent:
             self.role_sent = True
             beside["role"] = beside.get("role") or "assistant"
         if beside:
-            deltas[0] = {**beside, **deltas[0]}
+            out[0]["delta"] = beside | first if isinstance(first := out[0]["delta"], dict) else beside
         if isinstance(reason, str):
             reason = finish_reason(reason, self._deltas.calls, self._request)
-        last = deltas.pop()
-        if not deltas:
-            return [{"index": self.index, **given, "delta": last, "finish_reason": reason}]
-        of_the_text = {name: given[name] for name in _OF_THE_TEXT if name in given}
-        of_the_choice = {name: value for name, value in given.items() if name not in _OF_THE_TEXT}
-        out: list[JsonObject] = [{"index": self.index, "delta": delta, "finish_reason": None} for delta in deltas]
-        out[0] |= of_the_text
-        return [*out, {"index": self.index, **of_the_choice, "delta": last, "finish_reason": reason}]
+        of_the_choice = {name: value for name, value in given.items() if name not in OF_THE_TEXT}
+        out[-1] = {"index": self.index, **of_the_choice, **out[-1], "finish_reason": reason}
+        return out
+
+    def _chunk(self, delta: JsonObject, told: Told, given: JsonObject) -> JsonObject:
+        """A chunk choice with this delta and what is said of its text; `given` has what no token is told by."""
+        of_the_text = {name: value for name, value in given.items() if name in OF_THE_TEXT}
+        if has_tokens(given):
+            of_the_text = dict.fromkeys(of_the_text)
+        tokens = told.tokens if self._names else [token for token in told.tokens if token.count == 1]
+        logprobs = [entry for token in tokens for entry in token.logprobs]
+        ids = [*(told.passed if self._names else ()), *(one for token in tokens for one in token.ids)]
+        if logprobs:
+            beside = given.get("logprobs")
+            of_the_text["logprobs"] = {**(beside if isinstance(beside, dict) else {}), "content": logprobs}
+        if ids:
+            of_the_text["token_ids"] = ids
+        if not self._keep_ids or of_the_text.get("token_ids", ...) is None:
+            of_the_text.pop("token_ids", None)
+        return {"index": self.index, "delta": delta, "finish_reason": None, **of_the_text}
 
     def _pass(self, given: JsonObject, delta: JsonObject, keep: bool) -> list[JsonObject]:
         """The chunk choice as it came, normalised; none where that, or an earlier finish, leaves it nothing to say."""
         passed = normalised(delta, self._names)
         if self.role_sent:
             passed = {name: value for name, value in passed.items() if name != "role"}
-        if keep or any(passed.values()) or _tells(given):
+        if keep or any(passed.values()) or _tells(given, _DELTA):
             return [{**given, "delta": passed}]
         return [given] if passed == delta and self.state is State.PASSING else []
 
 
-def _tells(given: JsonObject) -> bool:
-    """Whether a chunk's choice says more than its delta; null and empty fields say nothing."""
-    return any(value and name not in _DELTA for name, value in given.items())
-
-
-def _token_ids(choice: JsonObject) -> Sequence[int] | None:
-    """The ids of the delta's text, where the upstream was asked for them (vLLM: `return_token_ids`)."""
-    ids = choice.get("token_ids")
-    return ids if isinstance(ids, list) and ids else None
+def _tells(given: JsonObject, known: Collection[str]) -> bool:
+    """Whether a chunk's choice says more than what is `known`; null and empty fields say nothing."""
+    return any(value and name not in known for name, value in given.items())

@@ -29,7 +29,7 @@ class Deltas:
         self.calls = 0
         """How many calls the client was told of."""
 
-    def of(self, event: Event) -> JsonObject:
+    def of(self, event: Event | None) -> JsonObject:
         """The delta for one event; empty where there is nothing to tell.
 
         The id, type and name of a call go out once, because clients append what is repeated.

@@ -84,6 +84,10 @@ class Exchange:
         """The upstream ended its body as it should. Returns the rest for the client; called again, nothing."""
         return await self._body.close()
 
+    async def break_off(self) -> bytes:
+        """The upstream failed within its body. Returns what tells the client of a stream; else nothing."""
+        return await self._body.break_off()
+
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
         await self._body.aclose()

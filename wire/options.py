@@ -26,6 +26,9 @@ class Options(TypedDict, total=False):
     response_template: Mapping[str, object] | str | Path | None
     tokenizer: str | Path | None
     unknown_tools: UnknownTools
+    max_held: int
+    max_calls: int
+    announce_calls: bool
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

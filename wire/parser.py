@@ -26,13 +26,22 @@ class Parser(Protocol):
 
 
 def open_parser(settings: Settings, request: Request, *, whole: bool = False) -> Parser:
-    """A parser for one choice of one reply. The caller closes it."""
+    """A parser for one choice of one reply. The caller closes it.
+
+    It tells of reasoning also where the request wants none: it is for who writes the reply to leave that out.
+    """
+    request = replace(request, include_reasoning=True)
     machine: EventSource = _Verbatim()
     if settings.format is not None:
         machine = settings.format.machine(
             request, deliver=settings.deliver, whole=whole, tokens=settings.special_tokens
         )
     return _Staged(Chain(machine, settings.stage_functions)) if settings.stage_functions else _Direct(machine)
+
+
+def verbatim() -> Parser:
+    """A parser of text that is not to be parsed: all of it is content."""
+    return _Direct(_Verbatim())
 
 
 class _Verbatim:

@@ -38,6 +38,9 @@ class Settings:
     `tokenizer`: the model's `tokenizer.json`, or the folder that has one: where the upstream sends
     `token_ids`, markers that are only typed are then text (contract, rule 2). `unknown_tools`: what a
     call of a function that is not in the request's `tools` is, a "call" or "text" (contract, rule 6).
+    `max_held`: characters of one choice that may wait, in a stream, for what they are to be; then they
+    and the rest of the choice are content. `max_calls`: calls of one choice; later ones are left out.
+    `announce_calls`: whether a stream tells of each call once more, whole, when it is complete.
     """
 
     reasoning_parser: str | None = None
@@ -52,6 +55,9 @@ class Settings:
     response_template: Mapping[str, object] | str | Path | None = field(default=None, hash=False)
     tokenizer: str | Path | None = None
     unknown_tools: UnknownTools = "call"
+    max_held: int = 8 * 1024 * 1024
+    max_calls: int = 1024
+    announce_calls: bool = False
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -68,8 +74,12 @@ class Settings:
             value = getattr(self, option)
             if not isinstance(value, str | None):
                 raise ConfigurationError(f"{option}: a string or None, not {value!r}")
-        if not isinstance(self.max_body, int) or isinstance(self.max_body, bool) or self.max_body < 1:
-            raise ConfigurationError(f"max_body: a whole number of bytes above 0, not {self.max_body!r}")
+        for option, unit in (("max_body", "bytes"), ("max_held", "characters"), ("max_calls", "calls")):
+            value = getattr(self, option)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ConfigurationError(f"{option}: a whole number of {unit} above 0, not {value!r}")
+        if not isinstance(self.announce_calls, bool):
+            raise ConfigurationError(f"announce_calls: True or False, not {self.announce_calls!r}")
         paths = _sequence("paths", self.paths)
         for path in paths:
             if not isinstance(path, str) or not path.startswith("/"):
@@ -100,6 +110,11 @@ class Settings:
         """Whether anything reads the text of replies; without, they are only normalised."""
         return self.format is not None or bool(self.stage_functions)
 
+    @property
+    def tells_reasoning(self) -> bool:
+        """Whether thinking is told apart from the answer."""
+        return self.format is not None and bool(self.format.reasoning or self.format.messages)
+
     def matches(self, method: str, path: str) -> bool:
         """Whether a request is ours; `path` is without its query string."""
         return method == "POST" and path.endswith(tuple(self.paths))
@@ -108,7 +123,7 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str], prefix: str = "STREAMSIEVE_") -> Settings:
         """Settings from variables named as the fields are: `STREAMSIEVE_TOOL_PARSER` and so on.
 
-        `STAGES` and `PATHS` are separated by commas, `MAX_BODY` is in bytes. An empty variable counts
+        `STAGES` and `PATHS` are separated by commas; `ANNOUNCE_CALLS` is `1` or `0`. An empty variable counts
         as not set. A variable that is nearly one of these is taken for a misspelling and refused.
         """
         options: dict[str, object] = {}
@@ -142,11 +157,20 @@ def _text(_variable: str, text: str) -> str:
     return text
 
 
-def _bytes(variable: str, text: str) -> int:
+def _number(variable: str, text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ConfigurationError(f"{variable}: a whole number of bytes, not {text!r}") from None
+        raise ConfigurationError(f"{variable}: a whole number, not {text!r}") from None
+
+
+def _switch(variable: str, text: str) -> bool:
+    if text.lower() not in _SWITCHES:
+        raise unknown_choice(variable, text, list(_SWITCHES))
+    return _SWITCHES[text.lower()]
+
+
+_SWITCHES = {"1": True, "true": True, "0": False, "false": False}
 
 
 _READERS: Mapping[str, Callable[[str, str], object]] = {
@@ -157,11 +181,14 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "DELIVER": _text,
     "PROMPT_TAIL": _text,
     "PATHS": _names,
-    "MAX_BODY": _bytes,
+    "MAX_BODY": _number,
     "MODEL": _text,
     "RESPONSE_TEMPLATE": _text,
     "TOKENIZER": _text,
     "UNKNOWN_TOOLS": _text,
+    "MAX_HELD": _number,
+    "MAX_CALLS": _number,
+    "ANNOUNCE_CALLS": _switch,
 }
 
 

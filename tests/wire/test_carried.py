@@ -24,12 +24,7 @@ CARRIED: list[tuple[str, dict[str, Any], dict[str, Any], list[tuple[dict[str, An
         {"usage": None},
         [],
     ),
-    (
-        "logprobs of a held text",
-        {"delta": {"content": "<tool"}, "logprobs": LOGPROBS},
-        {},
-        [({"delta": {}, "logprobs": LOGPROBS}, {})],
-    ),
+    ("logprobs of a held text wait with it", {"delta": {"content": "<tool"}, "logprobs": LOGPROBS}, {}, []),
     (
         "usage beside a held text",
         {"delta": {"content": "<tool"}},

@@ -377,7 +377,7 @@ class Recorder:
 
 def test_what_a_parser_is_fed() -> None:
     recorder = Recorder()
-    choice = Choice(0, recorder, State.PARSING, Request(), ())
+    choice = Choice(0, recorder, State.PARSING, Request(), Settings())
     chunks: list[dict[str, object]] = [
         text("a", token_ids=[1, 2]),
         text("b"),

@@ -1,0 +1,40 @@
+"""What of a request of the Responses API bears on how its reply is read."""
+
+from __future__ import annotations
+
+from streamsieve.wire.json_text import JsonObject
+
+
+def as_chat(body: JsonObject) -> JsonObject:
+    """The fields of `body` that say how the reply is read, in the shape of a chat completion request.
+
+    For an upstream that is sent `body` itself: nothing is refused, and what is none of these stays away.
+    """
+    given = body.get("tools")
+    tools = [
+        {"type": "function", "function": tool}
+        for tool in (given if isinstance(given, list) else [])
+        if isinstance(tool, dict) and tool.get("type") == "function"
+    ]
+    items = body.get("input")
+    calls = [
+        item
+        for item in (items if isinstance(items, list) else [])
+        if isinstance(item, dict) and item.get("type") == "function_call"
+    ]
+    reasoning = body.get("reasoning")
+    return body | {
+        "tools": tools,
+        "tool_choice": _choice(body.get("tool_choice")),
+        "reasoning_effort": reasoning.get("effort") if isinstance(reasoning, dict) else None,
+        "messages": [{"role": "assistant", "tool_calls": calls}],
+    }
+
+
+def _choice(choice: object) -> object:
+    match choice:
+        case {"type": "function", "name": name}:
+            return {"type": "function", "function": {"name": name}}
+        case {"type": "allowed_tools", "mode": mode}:
+            return mode
+    return choice
