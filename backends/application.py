@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hmac
+from collections.abc import Sequence
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamsieve.backends.broken_answer import BrokenAnswerMiddleware
 from streamsieve.backends.openai_error import ApiError
 from streamsieve.middleware import SieveMiddleware
 from streamsieve.wire.settings import Settings
@@ -14,10 +17,19 @@ OPEN_PATHS = frozenset({"/health"})
 """Answered without the key: load balancers ask here."""
 
 
-def application(backend: ASGIApp, settings: Settings, *, api_key: str | None = None) -> ASGIApp:
-    """What `streamsieve serve` runs. The lifespan reaches the backend, which closes what it holds."""
-    app: ASGIApp = SieveMiddleware(backend, settings=settings)
-    return app if api_key is None else ApiKeyMiddleware(app, api_key)
+def application(
+    backend: ASGIApp, settings: Settings, *, api_key: str | None = None, cors_origins: Sequence[str] = ()
+) -> ASGIApp:
+    """What `streamsieve serve` runs. The lifespan reaches the backend, which closes what it holds.
+
+    `cors_origins`: the origins whose pages may ask, `*` for any (https://fetch.spec.whatwg.org/#http-cors-protocol).
+    """
+    app: ASGIApp = BrokenAnswerMiddleware(SieveMiddleware(backend, settings=settings))
+    if api_key is not None:
+        app = ApiKeyMiddleware(app, api_key)
+    if cors_origins:  # outermost: a browser's preflight carries no key
+        app = CORSMiddleware(app, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"])
+    return app
 
 
 class ApiKeyMiddleware:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 
 @dataclass(eq=False)
@@ -17,6 +18,8 @@ class ApiError(Exception):
     type: str = "invalid_request_error"
     param: str | None = None
     code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent beside it, `Retry-After` for instance."""
 
     def body(self) -> dict[str, object]:
         """The JSON body; also what stands in a `data:` line when a stream fails on its way."""
@@ -24,9 +27,28 @@ class ApiError(Exception):
 
     def response(self, headers: Mapping[str, str] | None = None) -> JSONResponse:
         """The answer to send; it is an ASGI application."""
-        return JSONResponse(self.body(), self.status, headers)
+        return JSONResponse(self.body(), self.status, {**self.headers, **(headers or {})})
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
     """400: the request is at fault; `param` names the field."""
     return ApiError(400, message, param=param)
+
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def error_handlers() -> dict[int | type[Exception], Handler]:
+    """For a Starlette application: an `ApiError` that is raised, and requests that no route answers, in this shape."""
+    return {ApiError: _answer_error, 404: _no_route, 405: _no_route}
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return error.response()
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 404)
+    message = f"There is no {request.method} {request.url.path} here."
+    return ApiError(status, message, code="unknown_url").response(getattr(error, "headers", None))

@@ -12,10 +12,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from streamsieve.backends.chat_reply import DONE, TOKEN_CHARACTERS, ChatReply, JsonObject, sse
+from streamsieve.backends.chat_reply import TOKEN_CHARACTERS, ChatReply
 from streamsieve.backends.chat_request import ChatRequest, read_chat_request
-from streamsieve.backends.openai_error import ApiError, bad_request
+from streamsieve.backends.openai_error import ApiError, bad_request, error_handlers
 from streamsieve.backends.recording import Recording, recordings
+from streamsieve.backends.reply_writer import DONE, sse
+from streamsieve.wire.json_text import JsonObject
 
 
 class DroppedOnRequest(ConnectionAbortedError):
@@ -35,7 +37,7 @@ def replay(*, chunk: int = 4, delay: float = 0.0, library: Mapping[str, Recordin
             Route("/v1/models/{model:path}", player.model),
             Route("/v1/chat/completions", player.complete, methods=["POST"]),
         ],
-        exception_handlers={ApiError: _answer_error, 404: _no_route, 405: _no_route},
+        exception_handlers=error_handlers(),
     )
 
 
@@ -126,14 +128,3 @@ def _requested_error(status: int) -> ApiError:
 
 async def _health(request: Request) -> Response:
     return Response(status_code=200)
-
-
-async def _answer_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return error.response()
-
-
-async def _no_route(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 404)
-    message = f"There is no {request.method} {request.url.path} here."
-    return ApiError(status, message, code="unknown_url").response(getattr(error, "headers", None))

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from streamsieve import __version__
-from streamsieve.cli import check, demo, detect, listing, parse, serve
+from streamsieve.cli import check, demo, detect, fetch_demo_model, listing, parse, serve
 from streamsieve.parsers.errors import ConfigurationError
 
-COMMANDS = (serve, demo, listing, detect, check, parse)
+COMMANDS = (serve, demo, listing, detect, check, parse, fetch_demo_model)
 EXTRAS = {
     "uvicorn": "serve",
     "starlette": "serve",
@@ -20,6 +20,13 @@ EXTRAS = {
     "httpx2": "serve",
     "jinja2": "serve",
     "openai": "openai",
+    "torch": "local",
+    "transformers": "local",
+    "tokenizers": "local",
+    "xgrammar": "local",
+    "prometheus_client": "local",
+    "gguf": "local",
+    "accelerate": "local",
 }
 """Which extra brings a package that a command imports."""
 

@@ -35,3 +35,10 @@ def add_parser_options(command: argparse.ArgumentParser) -> None:
         default="stream",
         help="complete: hold each tool call until it is complete (default: stream)",
     )
+
+
+def count(text: str) -> int:
+    """The type of an option that takes a whole number above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above 0")
+    return int(text)

@@ -1,4 +1,4 @@
-"""`streamsieve serve`: recorded replies, or another server, with the middleware on top."""
+"""`streamsieve serve`: recorded replies, another server, or a model that runs here, with the middleware on top."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import argparse
 import os
 import socket
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from streamsieve.cli.parser_options import Commands, add_parser_options
+from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, runs_here
+from streamsieve.cli.parser_options import Commands, add_parser_options, count
+from streamsieve.cli.server_options import add_server_options, server_options
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.rules import AUTO
@@ -26,8 +29,9 @@ def add(commands: Commands) -> None:
     """Add the command."""
     command = commands.add_parser(
         "serve",
-        help="serve recorded replies, or put streamsieve in front of an OpenAI-compatible server",
-        description="Without --upstream the server plays recorded raw replies (models: GET /v1/models).",
+        help="serve recorded replies or a local model, or put streamsieve in front of an OpenAI-compatible server",
+        description="With --model, a folder or GGUF file with weights, the model runs here; with neither that nor "
+        "--upstream the server plays recorded raw replies (models: GET /v1/models).",
     )
     command.set_defaults(run=run)
     command.add_argument("--upstream", metavar="URL", help="the OpenAI-compatible server to stand in front of")
@@ -37,7 +41,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--model",
         metavar="PATH",
-        help="the model behind it (folder, .gguf or .jinja file, name): finds parsers called auto, checks the others",
+        help="the model (folder, .gguf or .jinja file, name): finds parsers called auto, checks the others; without "
+        "--upstream, one that has weights is run here",
     )
     command.add_argument(
         "--allow-misfit", action="store_true", help="start with parsers that contradict the model's chat template"
@@ -71,8 +76,10 @@ def add(commands: Commands) -> None:
         metavar="KEY",
         help=f"sent upstream instead of the client's (default: {UPSTREAM_API_KEY}, where set)",
     )
-    command.add_argument("--chunk", type=_count, default=4, help="recorded replies: characters in a delta")
+    command.add_argument("--chunk", type=count, default=4, help="recorded replies: characters in a delta")
     command.add_argument("--delay", type=_seconds, default=0.0, help="recorded replies: seconds before each delta")
+    add_server_options(command)
+    add_local_options(command)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -83,7 +90,15 @@ def run(options: argparse.Namespace) -> int:
 
     _load_plugins(options)
     settings = _settings(options)
-    app = application(_backend(options), settings, api_key=_key("api_key", options.api_key, API_KEY))
+    failures: list[Exception] = []
+
+    def give_up(error: Exception) -> None:
+        failures.append(error)
+        server.should_exit = True
+
+    backend = local_backend(options, settings, give_up, sys.stderr) if runs_here(options) else _backend(options)
+    api_key = _key("api_key", options.api_key, API_KEY)
+    app = application(backend, settings, api_key=api_key, cors_origins=options.cors_origin)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -92,14 +107,15 @@ def run(options: argparse.Namespace) -> int:
         date_header=options.upstream is None,
         timeout_graceful_shutdown=5,
     )
+    server = uvicorn.Server(config)
     listener = _listener(options.host, options.port)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(f"streamsieve: {_source(options)} on http://{shown}:{port}/v1, {_reading(settings)}", file=sys.stderr)
-    try:
-        uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:
-        return 0  # the usual way to end it
+    with suppress(KeyboardInterrupt):  # the usual way to end it
+        server.run(sockets=[listener])
+    if failures:
+        raise failures[0]
     return 0
 
 
@@ -136,9 +152,10 @@ def _settings(options: argparse.Namespace) -> Settings:
         "reasoning_field": options.reasoning_field,
         "deliver": options.deliver,
         "prompt_tail": options.prompt_tail,
-        "tokenizer": options.tokenizer,
+        "tokenizer": options.tokenizer or own_tokenizer(options),
         "unknown_tools": options.unknown_tools,
         "response_template": options.response_template,
+        **server_options(options),
     }
     if options.model is None:
         if AUTO in (options.tool_parser, options.reasoning_parser):
@@ -167,9 +184,13 @@ def _backend(options: argparse.Namespace) -> ASGIApp:
         from streamsieve.backends.replay import replay
 
         return replay(chunk=options.chunk, delay=options.delay)
-    from streamsieve.backends.upstream import Upstream
+    from streamsieve.backends.upstream import READ_TIMEOUT, Upstream
 
-    return Upstream(options.upstream, api_key=_key("upstream_api_key", options.upstream_api_key, UPSTREAM_API_KEY))
+    return Upstream(
+        options.upstream,
+        api_key=_key("upstream_api_key", options.upstream_api_key, UPSTREAM_API_KEY),
+        read_timeout=options.read_timeout or READ_TIMEOUT,
+    )
 
 
 def _key(option: str, given: str | None, variable: str) -> str | None:
@@ -180,7 +201,9 @@ def _key(option: str, given: str | None, variable: str) -> str | None:
 
 
 def _source(options: argparse.Namespace) -> str:
-    return "recorded replies" if options.upstream is None else f"in front of {options.upstream}"
+    if options.upstream is not None:
+        return f"in front of {options.upstream}"
+    return str(options.model) if runs_here(options) else "recorded replies"
 
 
 def _reading(settings: Settings) -> str:
@@ -192,12 +215,6 @@ def _reading(settings: Settings) -> str:
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} must be from 0 to 65535")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above 0")
     return int(text)
 
 

@@ -33,6 +33,7 @@ class Responder:
         self._send = send
         self._scope = scope
         self._phase = Phase.WAITING
+        self._can_tell = True  # no stage has failed, nor has the server
         self._start: Message = {}  # withheld, as it came, and the headers it is to have instead
         self._headers: Headers = []
 
@@ -48,6 +49,13 @@ class Responder:
                 await self._give_up(message)
             case _:
                 await self._send(message)
+
+    async def break_off(self) -> None:
+        """The app failed. The client of a stream is told in an error event; of all else the server tells it."""
+        if self._phase is Phase.STREAMING and self._can_tell:
+            self._phase = Phase.PASSING
+            body = await self._exchange.break_off()
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def _begin(self, message: Message) -> None:
         if not isinstance(message.get("headers", ()), Sequence):  # may be an iterator: read it once, for both
@@ -70,12 +78,16 @@ class Responder:
     async def _stream(self, message: Message) -> None:
         """A body message in, at most one out: none where the exchange holds all of it back."""
         body, last = body_of(message), is_last(message)
-        out = await self._exchange.feed(body) if body else b""
-        if last:
-            self._phase = Phase.PASSING
-            out += await self._exchange.close()
-        if out or last or not body:  # an app sends an empty body to get its headers out
-            await self._send({**message, "body": out})
+        try:
+            out = await self._exchange.feed(body) if body else b""
+            if last:
+                self._phase = Phase.PASSING
+                out += await self._exchange.close()
+            if out or last or not body:  # an app sends an empty body to get its headers out
+                await self._send({**message, "body": out})
+        except Exception:
+            self._can_tell = False
+            raise
 
     async def _gather(self, message: Message) -> None:
         """A body message of a JSON answer; the last one sends the start and the new body."""

@@ -22,7 +22,8 @@ class SieveMiddleware:
     Ours are the POST requests to `paths`, below `root_path`. Their body is read ahead of the app, up to
     `max_body` bytes; a longer one goes to the app with nothing done. Every other scope and message goes
     through as the very object it is. Put it inside of what compresses: an encoded body is not touched.
-    What the app raises passes, and frees what is held of the reply.
+    What the app raises passes, and frees what is held of the reply; before that, the client of a stream
+    gets an error event.
     """
 
     def __init__(self, app: Application, *, settings: Settings | None = None, **options: Unpack[Options]) -> None:
@@ -47,8 +48,12 @@ class SieveMiddleware:
         if exchange.request_path != path:
             inner.update(moved(scope, exchange.request_path))
         request: Message = {"type": "http.request", "body": exchange.request_body, "more_body": False}
+        responder = Responder(exchange, send, inner)
         try:
-            await self.app(inner, Replay([request], receive), Responder(exchange, send, inner))
+            await self.app(inner, Replay([request], receive), responder)
+        except Exception:
+            await responder.break_off()
+            raise
         finally:
             # What the app left in its scope, as a router leaves the route, is for the middleware outside.
             scope.update({name: value for name, value in inner.items() if name not in NARROWED})

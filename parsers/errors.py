@@ -10,6 +10,10 @@ class ConfigurationError(ValueError):
     """A setting cannot work. The message names the option, the value and what may be chosen."""
 
 
+class Inexpressible(ValueError):
+    """A format has no text for this message, or no structural tag for this demand."""
+
+
 def unknown_choice(option: str, value: object, choices: Iterable[str]) -> ConfigurationError:
     """The error for `value` given to `option`: the choices, closest first."""
     names = sorted(set(choices))

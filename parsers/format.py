@@ -17,12 +17,14 @@ from streamsieve.parsers.rendering import render
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.rewriting import Rewriting
+from streamsieve.parsers.structural_tag import Demand, structural_tag
+from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.parsers.tokens import SpecialTokens
 
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """One family's way of writing a reply; machine and renderer come from this one value.
+    """One family's way of writing a reply; machine, renderer and structural tag come from this one value.
 
     `tool_names`, `reasoning_names`: the parser names that choose its calls and its reasoning.
     `ends`: end-of-turn tokens that an engine may leave in the text; they reach no tray.
@@ -76,6 +78,13 @@ class Format:
         Raises Inexpressible where the format cannot say it, for instance when its content holds a marker.
         """
         return render(self, message, request)
+
+    def structural_tag(self, demand: Demand, request: Request) -> JsonObject:
+        """The structural tag (xgrammar's, as plain data) of the replies to `request` that are as `demand` has it.
+
+        It begins where the thinking has ended. Raises Inexpressible, naming what cannot be said.
+        """
+        return structural_tag(self, demand, request)
 
 
 def combine(

@@ -9,13 +9,16 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from streamsieve.parsers.call_writer import CallState, CallWriter
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
+from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.parsers.trays import Trays
 
 if TYPE_CHECKING:
     from streamsieve.parsers.format import Format
+    from streamsieve.parsers.structural_tag import Demand
 
 
 class Tray(Enum):
@@ -46,6 +49,10 @@ class MessageSyntax(ABC):
     def write(self, message: Message, request: Request) -> str:
         """The message as the format writes it."""
 
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """The grammar of a reply that is as `demand` has it. Raises Inexpressible where there is none, as here."""
+        raise Inexpressible(f"{type(self).__name__} has no grammar of its replies")
+
     def combined(self, reasoning: Format | None, tools: Format | None) -> Format | None:
         """The format of a reply read by these two, one of which is of this syntax; None where that cannot be."""
         return None
@@ -70,6 +77,10 @@ class OneOfBoth(MessageSyntax):
     def write(self, message: Message, request: Request) -> str:
         """The message as the format writes it."""
         return self.syntax.write(message, request)
+
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """The grammar of the whole format."""
+        return self.syntax.tag(demand, request)
 
 
 class Bodies:

@@ -6,6 +6,7 @@ import json
 import reprlib
 from typing import TYPE_CHECKING
 
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
@@ -13,9 +14,7 @@ from streamsieve.parsers.results import Message
 if TYPE_CHECKING:
     from streamsieve.parsers.format import Format
 
-
-class Inexpressible(ValueError):
-    """The format has no text that would be read as this message."""
+__all__ = ["Inexpressible", "render"]
 
 
 def render(format: Format, message: Message, request: Request) -> str:

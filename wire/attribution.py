@@ -150,7 +150,7 @@ class Attribution:
         before: list[Token] = []
         tokens: list[Token] = []
         is_split = False
-        while self._waiting and self._waiting[0][1] <= start:
+        while self._waiting and self._waiting[0][0] < start >= self._waiting[0][1]:
             before.append(self._waiting.popleft()[2])
         while self._waiting and self._waiting[0][0] < end:
             first, last, token = self._waiting.popleft()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AsyncExitStack
 from typing import Literal, TypeGuard
 
@@ -18,7 +17,6 @@ from streamsieve.wire.settings import Settings
 from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
-_ERROR_EVENT = re.compile(rb"^event:[ ]?error\r?$", re.MULTILINE)
 _WITHOUT_NEWS = _OF_EVERY_CHUNK | {"choices"}
 _BROKEN_OFF = Refused("The reply broke off before its end.", code="reply_broke_off", type="server_error")
 
@@ -63,8 +61,6 @@ class ChatStream:
         out = b""
         if rest is not None and _is_whole(rest):
             out, rest = await self._event(rest._replace(raw=_terminated(rest.raw))), None
-        if not self._done and any(choice.state is PARSING for choice in self._choices.values()):
-            return out + await self.break_off()
         return out + await self._end() + (rest.raw if rest else b"")
 
     async def break_off(self) -> bytes:
@@ -75,7 +71,7 @@ class ChatStream:
         """Free the parsers; nothing is emitted."""
         async with AsyncExitStack() as stack:  # all of them, whatever one of them raises
             for choice in self._choices.values():
-                stack.push_async_callback(choice.parser.aclose)
+                stack.push_async_callback(choice.text.aclose)
 
     async def _alike(self, raw: bytes) -> bytes | None:
         """What an event becomes that differs from an earlier one only in its text; None for any other."""
@@ -84,14 +80,15 @@ class ChatStream:
             if not text:
                 continue
             choice = self._choices[index]
-            feed_at_once = choice.parser.feed_at_once
-            events = feed_at_once(text) if feed_at_once else await choice.parser.feed(text)
+            reader = choice.text
+            feed_at_once = reader.parser.feed_at_once
+            events = feed_at_once(text) if feed_at_once else await reader.parser.feed(text)
             if not events:
-                choice.held += len(text)
-                if choice.holds_too_much:  # the next event goes the long way, which sees to it
+                reader.held += len(text)
+                if reader.holds_too_much:  # the next event goes the long way, which sees to it
                     self._templates.forget(index)
                 return b""
-            choice.held = 0
+            reader.held = 0
             if len(events) == 1:  # nearly always, so it has a way without lists
                 event = events[0]
                 if isinstance(event, Content) and event.text == text:
@@ -121,7 +118,7 @@ class ChatStream:
         if not isinstance(chunk, dict):
             return raw
         choices = chunk.get("choices")
-        if not choices and (chunk.get("error") or _ERROR_EVENT.search(event.fields)):
+        if not choices and (chunk.get("error") or event.is_error):
             return await self._end() + raw
         if choices == [] and isinstance(chunk.get("usage"), dict):
             counted = self._counted(chunk)
@@ -176,9 +173,7 @@ class ChatStream:
         if index not in self._choices:
             state = PARSING if self._parses else State.PASSING
             parser = open_parser(self._settings, self._request)
-            self._choices[index] = Choice(
-                index, parser, state, self._request, self._settings, keep_ids=self._keep_ids
-            )
+            self._choices[index] = Choice(index, parser, state, self._request, self._settings, keep_ids=self._keep_ids)
         return self._choices[index]
 
     def _openings(self, index: int) -> list[JsonObject]:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamsieve.parsers.events import Reasoning
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire import json_text
+from streamsieve.wire.attribution import Told, has_tokens
 from streamsieve.wire.delta import TRAYS, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.settings import Settings
+from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.usage import with_reasoning_tokens
 
 
-async def rewrite(body: bytes, settings: Settings, request: Request) -> bytes:
-    """`body` with each choice's message sorted; the same bytes where there is nothing to sort."""
+async def rewrite(body: bytes, settings: Settings, request: Request, keep_ids: bool = True) -> bytes:
+    """`body` with each choice's message sorted; the same bytes where there is nothing to sort.
+
+    `keep_ids`: whether the client gets the upstream's token ids.
+    """
     try:
         completion = json_text.decode(body)
     except json_text.NotJsonError:
@@ -22,34 +29,67 @@ async def rewrite(body: bytes, settings: Settings, request: Request) -> bytes:
     choices = completion.get("choices") if isinstance(completion, dict) else None
     if not isinstance(completion, dict) or not isinstance(choices, list):
         return body
-    sorted_choices = [await _choice(choice, settings, request) for choice in choices]
-    if sorted_choices == choices:
+    replies = [_Reply(choice, settings, request, keep_ids) for choice in choices]
+    sorted_choices = [await reply.choice() for reply in replies]
+    counted = with_reasoning_tokens(completion, [reply.reasoning_tokens for reply in replies])
+    if sorted_choices == choices and counted is completion:
         return body
-    return json_text.encode({**completion, "choices": sorted_choices})
+    return json_text.encode({**counted, "choices": sorted_choices})
 
 
-async def _choice(choice: object, settings: Settings, request: Request) -> object:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
-        return choice
-    names = reasoning_names(settings.reasoning_field, request.include_reasoning)
-    text = message.get("content")
-    if not settings.parses or not isinstance(text, str) or not is_text(message):
-        return {**choice, "message": normalised(message, names)}
-    reason = choice.get("finish_reason")
-    reply = await _parse(text, reason if isinstance(reason, str) else None, settings, request)
-    return {**choice, "message": _filled(message, reply, names), "finish_reason": reply.finish_reason}
+class _Reply:
+    """One choice."""
 
+    def __init__(self, given: object, settings: Settings, request: Request, keep_ids: bool) -> None:
+        self.reasoning_tokens: int | None = None
+        self._given = given
+        self._settings = settings
+        self._request = request
+        self._keep_ids = keep_ids
 
-async def _parse(text: str, reason: str | None, settings: Settings, request: Request) -> Message:
-    parser = open_parser(settings, request, whole=True)
-    collector = Collector()
-    try:
-        collector.add(await parser.feed(text))
-        collector.add(await parser.finish(reason))
-    finally:
-        await parser.aclose()
-    return collector.message(reason, request)
+    async def choice(self) -> object:
+        """The choice that the client gets."""
+        given, settings = self._given, self._settings
+        message = given.get("message") if isinstance(given, dict) else None
+        if not isinstance(given, dict) or not isinstance(message, dict):
+            return given
+        names = reasoning_names(settings.reasoning_field, self._request.include_reasoning)
+        text = message.get("content")
+        if not settings.parses or not isinstance(text, str) or not is_text(message):
+            return {**given, "message": normalised(message, names)}
+        reason = given.get("finish_reason")
+        reply, told = await self._parse(text, reason if isinstance(reason, str) else None)
+        others = {name: value for name, value in given.items() if name != "token_ids" or self._keep_ids}
+        said = self._said(given, told) if has_tokens(given) else {}
+        return {**others, **said, "message": _filled(message, reply, names), "finish_reason": reply.finish_reason}
+
+    async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
+        settings = self._settings
+        parser = open_parser(settings, self._request, whole=True)
+        reader = TextReader(parser, special=settings.special_tokens, max_held=len(text))
+        collector = Collector()
+        try:
+            told = await reader.feed(text, self._given if isinstance(self._given, dict) else {})
+            told += await reader.finish(reason)
+        finally:
+            await reader.aclose()
+        reader.rest()
+        if reader.attribution and settings.tells_reasoning:
+            self.reasoning_tokens = reader.attribution.reasoning_tokens
+        collector.add(one.event for one in told if one.event)
+        return collector.message(reason, self._request), told
+
+    def _said(self, given: JsonObject, told: Sequence[Told]) -> JsonObject:
+        """What is said of the text: of that which the client gets."""
+        shown = [one for one in told if self._request.include_reasoning or not isinstance(one.event, Reasoning)]
+        tokens = [token for one in shown for token in one.tokens if self._request.include_reasoning or token.count == 1]
+        said: JsonObject = {}
+        logprobs = given.get("logprobs")
+        if isinstance(logprobs, dict) and logprobs.get("content"):
+            said["logprobs"] = {**logprobs, "content": [entry for token in tokens for entry in token.logprobs]}
+        if self._keep_ids and given.get("token_ids") and not self._request.include_reasoning:
+            said["token_ids"] = [one for token in tokens for one in token.ids]
+        return said
 
 
 def _filled(message: JsonObject, reply: Message, names: Sequence[str]) -> JsonObject:

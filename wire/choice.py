@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Collection, Sequence
 
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import finish_reason
 from streamsieve.wire.announcement import Announcements
-from streamsieve.wire.attribution import OF_THE_TEXT, Attribution, Token, Told, has_tokens, joined, tokens_of
+from streamsieve.wire.attribution import OF_THE_TEXT, Told, has_tokens
 from streamsieve.wire.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import Parser, verbatim
+from streamsieve.wire.parser import Parser
 from streamsieve.wire.settings import Settings
+from streamsieve.wire.text_reader import TextReader
 
-_logger = logging.getLogger(__name__)
 _DELTA = frozenset({"index", "delta"})
 _DELTA_AND_TEXT = _DELTA | set(OF_THE_TEXT)
+
 
 class State(enum.Enum):
     """Who sorts what comes next of this choice."""
@@ -53,18 +53,13 @@ class Choice:
         keep_ids: bool = True,
     ) -> None:
         self.index = index
-        self.parser = parser
+        self.text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
         self.state = state
         self.role_sent = False
-        self.held = 0
-        """How many characters were fed since the last event."""
         self.announcements = Announcements(index) if settings.announce_calls else None
-        self._attribution: Attribution | None = None  # made when the upstream first tells of its tokens
-        self._half = ""
-        self._fed = False
         self._keep_ids = keep_ids
         self._request = request
-        self._settings = settings
+        self._tells_reasoning = settings.tells_reasoning
         self._names = reasoning_names(settings.reasoning_field, request.include_reasoning)
         self._deltas = Deltas(self._names)
         self.delta = self._noted if self.announcements else self._deltas.of
@@ -98,17 +93,13 @@ class Choice:
     @property
     def is_steady(self) -> bool:
         """Whether there is no more to do for text than to parse it."""
-        return self.state is PARSING and self.role_sent and not self._half and self._attribution is None
+        return self.state is PARSING and self.role_sent and self.text.is_steady
 
     @property
     def reasoning_tokens(self) -> int | None:
         """How many tokens went into thinking; None where that is not known."""
-        return self._attribution.reasoning_tokens if self._attribution and self._settings.tells_reasoning else None
-
-    @property
-    def holds_too_much(self) -> bool:
-        """Whether more waits than may."""
-        return self.held > self._settings.max_held
+        attribution = self.text.attribution
+        return attribution.reasoning_tokens if attribution and self._tells_reasoning else None
 
     def is_plain(self, given: JsonObject) -> bool:
         """Whether such a chunk choice is nothing but text, and what goes out for it has the same fields."""
@@ -117,65 +108,22 @@ class Choice:
         return is_text_alone and "index" in given and given.get("finish_reason", ...) is None
 
     async def _parse(self, given: JsonObject, delta: JsonObject, keep: bool) -> list[JsonObject]:
-        text = self._whole_characters(delta.get("content") or "")
+        text = delta.get("content") or ""
+        assert isinstance(text, str)
         beside = {name: value for name, value in delta.items() if name not in TRAYS}
-        told = await self._feed(text, given)
+        told = await self.text.feed(text, given)
         if given.get("finish_reason"):
             told += await self._finish(given["finish_reason"])
         return self._spread(told, beside, given, keep)
 
-    async def _feed(self, text: str, given: JsonObject) -> list[Told]:
-        if has_tokens(given):
-            self._attribution = self._attribution or Attribution(from_the_start=not self._fed)
-            tokens = tokens_of(given, text, self._settings.special_tokens)
-        elif text:
-            tokens = [Token(text)]
-        else:
-            return []
-        self._fed = True
-        told: list[Told] = []
-        for token in tokens:
-            if self._attribution:
-                self._attribution.push(token)
-            if token.text:
-                told += self._told(await self.parser.feed(token.text, token.ids or None))
-        self.held = 0 if told else self.held + len(text)
-        if self.holds_too_much:
-            told = await self._give_up()
-        return joined(told) if len(told) > 1 else told
-
-    async def _give_up(self) -> list[Told]:
-        """Too much is held: what is held is given back, and the rest of the reply is text."""
-        _logger.warning("a reply that held more than max_held (%d characters) goes on unparsed", self._settings.max_held)
-        self.held = 0
-        told = self._told(await self.parser.finish(None))
-        await self.parser.aclose()
-        self.parser = verbatim()
-        return told
-
     async def _finish(self, reason: object) -> list[Told]:
         self.state = State.FINISHED
-        told = self._told(await self.parser.feed(self._half)) if self._half else []
-        return told + self._told(await self.parser.finish(reason if isinstance(reason, str) else None))
+        return await self.text.finish(reason if isinstance(reason, str) else None)
 
     def _noted(self, event: Event | None) -> JsonObject:
         assert self.announcements is not None
         self.announcements.see(event)
         return self._deltas.of(event)
-
-    def _told(self, events: list[Event]) -> list[Told]:
-        return self._attribution.told(events) if self._attribution else [Told(event) for event in events]
-
-    def _whole_characters(self, text: object) -> str:
-        """`text` without half a surrogate pair at its end, which waits for its other half (contract, rule 11).
-
-        Upstreams that cut their text by UTF-16 units send such halves, as `\\ud83d` and `\\ude00`.
-        """
-        assert isinstance(text, str)
-        if self._half:
-            text = (self._half + text).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        self._half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        return text.removesuffix(self._half)
 
     def _spread(
         self, told: Sequence[Told], beside: JsonObject, given: JsonObject, keep: bool = False
@@ -192,7 +140,7 @@ class Choice:
         if self.role_sent:
             beside.pop("role", None)
         if reason is not None or (not out and (keep or any(beside.values()) or _tells(given, _DELTA_AND_TEXT))):
-            rest = self._attribution.rest() if self._attribution and reason is not None else []
+            rest = self.text.rest() if reason is not None else []
             out.append(self._chunk({}, Told(None, passed=rest), {} if out else given))
         if not out:
             return []

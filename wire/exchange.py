@@ -10,8 +10,10 @@ from streamsieve.wire import json_text
 from streamsieve.wire.body import Body, Mode, Untouched, Whole
 from streamsieve.wire.chat_stream import ChatStream
 from streamsieve.wire.chat_whole import rewrite
-from streamsieve.wire.preparation import Headers, prepare
+from streamsieve.wire.preparation import prepare
+from streamsieve.wire.prepared import Headers
 from streamsieve.wire.refusal import Refused
+from streamsieve.wire.responses.reply_body import reply_body
 from streamsieve.wire.settings import Settings
 
 _OF_THE_OLD_BODY = frozenset({b"content-length", b"etag", b"digest", b"content-digest", b"repr-digest", b"content-md5"})
@@ -70,10 +72,12 @@ class Exchange:
         if kind == "pass" or prepared is None:
             return list(headers)
         settings, request = prepared.settings, prepared.request
-        if kind == "stream":
-            self._body = ChatStream(settings, request)
+        if prepared.api == "responses":
+            self._body = reply_body(kind, prepared)
+        elif kind == "stream":
+            self._body = ChatStream(settings, request, keep_ids=prepared.keep_ids)
         else:
-            self._body = Whole(partial(rewrite, settings=settings, request=request), settings.max_body)
+            self._body = Whole(partial(rewrite, settings=settings, request=request, keep_ids=prepared.keep_ids), settings.max_body)
         return [(name, value) for name, value in headers if name not in _OF_THE_OLD_BODY]
 
     def feed(self, data: bytes) -> Coroutine[object, object, bytes]:

@@ -8,7 +8,17 @@ from typing import TypedDict
 
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.wire.settings import Deliver, ReasoningField, Settings, UnknownTools
+from streamsieve.wire.dialects import Upstream
+from streamsieve.wire.routing import Models
+from streamsieve.wire.settings import (
+    Deliver,
+    Enforcement,
+    ReasoningField,
+    Responses,
+    Settings,
+    ToolStrictLevel,
+    UnknownTools,
+)
 
 
 class Options(TypedDict, total=False):
@@ -29,6 +39,12 @@ class Options(TypedDict, total=False):
     max_held: int
     max_calls: int
     announce_calls: bool
+    models: Models | str | Path
+    header_parsers: Sequence[str]
+    responses: Responses
+    upstream: Upstream | None
+    tool_strict_level: ToolStrictLevel
+    enforcement: Enforcement
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

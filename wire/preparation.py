@@ -3,47 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text
-from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.asking import ask_for_raw_text
+from streamsieve.wire.enforcement import enforce
+from streamsieve.wire.prepared import Headers, Prepared, request_of
 from streamsieve.wire.refusal import Refused
+from streamsieve.wire.reply_start import follow_effort, follow_final_message
+from streamsieve.wire.responses.api import choose_api
 from streamsieve.wire.settings import Settings
-
-Headers = Sequence[tuple[bytes, bytes]]
-"""Raw, in order, names in lower case."""
-
-Api = Literal["chat", "responses", "completions"]
+from streamsieve.wire.tool_choice import ToolChoice
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class Prepared:
-    """One request and what has been decided of it; each step of `prepare` changes what it decides.
-
-    `api`: what the client speaks. `upstream_api`: what the upstream is asked by. `path`: the path that it
-    is asked at. `body`: the JSON object that it is sent. `request`: how the reply is read.
-    """
-
-    settings: Settings
-    api: Api
-    upstream_api: Api
-    path: str
-    headers: Headers
-    body: JsonObject
-    request: Request
-    changed: bool = False
-    """Whether the upstream is sent something else than the client wrote; `send` sees to it."""
-
-    def send(self, body: JsonObject) -> None:
-        """Have the upstream sent this body."""
-        self.body = body
-        self.changed = True
 
 
 def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Prepared | None:
@@ -60,8 +32,8 @@ def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Pre
         return None
     if not isinstance(body, dict):
         return None
-    request = Request.from_body(body, prompt_tail=settings.prompt_tail, unknown_tools=settings.unknown_tools)
-    prepared = Prepared(settings, "chat", "chat", path, headers, body, request)
+    settings = settings.for_request(body.get("model"), headers)
+    prepared = Prepared(settings, "chat", "chat", path, headers, body, request_of(body, settings))
     for step in _STEPS:
         step(prepared)
     return prepared
@@ -77,6 +49,20 @@ def _check_format(prepared: Prepared) -> None:
         raise Refused(str(error), "chat_template_kwargs") from error
 
 
-_STEPS = (_check_format,)
+def _check_tool_choice(prepared: Prepared) -> None:
+    """Refuse a `tool_choice` that asks for calls which there cannot be."""
+    if prepared.settings.reads_calls and prepared.upstream_api == "chat":
+        ToolChoice.of(prepared.body, prepared.request)
+
+
+_STEPS = (
+    choose_api,
+    _check_format,
+    _check_tool_choice,
+    follow_effort,
+    follow_final_message,
+    enforce,
+    ask_for_raw_text,
+)
 """In this order: which settings, what the client speaks, whether it can be served, how its calls are enforced, what
 the upstream has to be asked for, and by which API."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,20 @@ from streamsieve.parsers import registry, rules
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.messages import OneOfBoth
 from streamsieve.parsers.response_template.file import load_template
 from streamsieve.parsers.tokens import SpecialTokens
+from streamsieve.wire.dialects import DIALECTS, Upstream
+from streamsieve.wire.dialects.dialect import Dialect
+from streamsieve.wire.routing import Models, Route, check_header_parsers, for_headers, for_model, routes
 
 T = TypeVar("T")
 ReasoningField = Literal["reasoning", "reasoning_content", "both"]
 Deliver = Literal["stream", "complete"]
 UnknownTools = Literal["call", "text"]
+Responses = Literal["parse", "translate"]
+ToolStrictLevel = Literal["auto", "function", "parameter"]
+Enforcement = Literal["always", "best_effort"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,15 @@ class Settings:
     `max_held`: characters of one choice that may wait, in a stream, for what they are to be; then they
     and the rest of the choice are content. `max_calls`: calls of one choice; later ones are left out.
     `announce_calls`: whether a stream tells of each call once more, whole, when it is complete.
+    `models`: options that differ by the request's `model`: name or pattern to options, or a TOML file of
+    such tables; `auto` goes by the model's name there. `header_parsers`: the parsers that a request may
+    choose for itself, by the headers `x-streamsieve-tool-parser` and `x-streamsieve-reasoning-parser`.
+    `responses`: what becomes of a request of the Responses API; "parse" sends it on and sorts the reply,
+    "translate" asks an upstream that has chat completions only.
+    `upstream`: what stands behind, so that it is asked in its own words for raw text and for constraints;
+    with None requests go on as they are. `tool_strict_level`: what of calls is constrained where the
+    request does not say, as vLLM's `--tool-strict-level` has it. `enforcement`: whether a `tool_choice` that
+    cannot be enforced is refused ("always") or passed over ("best_effort").
     """
 
     reasoning_parser: str | None = None
@@ -49,7 +66,7 @@ class Settings:
     reasoning_field: ReasoningField = "reasoning"
     deliver: Deliver = "stream"
     prompt_tail: str | None = None
-    paths: Sequence[str] = ("/chat/completions",)
+    paths: Sequence[str] = ("/chat/completions", "/responses")
     max_body: int = 64 * 1024 * 1024
     model: str | None = None
     response_template: Mapping[str, object] | str | Path | None = field(default=None, hash=False)
@@ -58,6 +75,12 @@ class Settings:
     max_held: int = 8 * 1024 * 1024
     max_calls: int = 1024
     announce_calls: bool = False
+    models: Models | str | Path = field(default_factory=dict, hash=False)
+    header_parsers: Sequence[str] = ()
+    responses: Responses = "parse"
+    upstream: Upstream | None = None
+    tool_strict_level: ToolStrictLevel = "auto"
+    enforcement: Enforcement = "always"
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -65,11 +88,20 @@ class Settings:
     """`stages`, each looked up."""
     special_tokens: SpecialTokens | None = field(init=False, repr=False, compare=False)
     """What `tokenizer` lists; None where it is not set."""
+    routes: tuple[Route, ...] = field(init=False, repr=False, compare=False)
+    """`models`, each looked at once."""
+    dialect: Dialect | None = field(init=False, repr=False, compare=False)
+    """How `upstream` is asked; None where it is not set."""
 
     def __post_init__(self) -> None:
         _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
         _check_choice("deliver", self.deliver, get_args(Deliver))
         _check_choice("unknown_tools", self.unknown_tools, get_args(UnknownTools))
+        _check_choice("responses", self.responses, get_args(Responses))
+        if self.upstream is not None:
+            _check_choice("upstream", self.upstream, tuple(DIALECTS))
+        _check_choice("tool_strict_level", self.tool_strict_level, get_args(ToolStrictLevel))
+        _check_choice("enforcement", self.enforcement, get_args(Enforcement))
         for option in ("reasoning_parser", "tool_parser", "prompt_tail", "model"):
             value = getattr(self, option)
             if not isinstance(value, str | None):
@@ -85,6 +117,9 @@ class Settings:
             if not isinstance(path, str) or not path.startswith("/"):
                 raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
         stages = _sequence("stages", self.stages)
+        header_parsers = _sequence("header_parsers", self.header_parsers)
+        if header_parsers:
+            check_header_parsers(header_parsers)
         template = self.response_template
         if isinstance(template, str | Path):
             template = load_template(template)
@@ -94,6 +129,8 @@ class Settings:
             "reasoning_parser": parsers.reasoning,
             "paths": paths,
             "stages": stages,
+            "header_parsers": header_parsers,
+            "dialect": DIALECTS[self.upstream] if self.upstream is not None else None,
             "stage_functions": tuple(map(registry.stage, stages)),
             "special_tokens": SpecialTokens.load(self.tokenizer) if self.tokenizer is not None else None,
             "format": registry.select(
@@ -104,16 +141,35 @@ class Settings:
         }
         for name, settled_value in settled.items():
             object.__setattr__(self, name, settled_value)
+        object.__setattr__(self, "routes", routes(self.models, self))
 
     @property
     def parses(self) -> bool:
         """Whether anything reads the text of replies; without, they are only normalised."""
         return self.format is not None or bool(self.stage_functions)
 
+    def for_request(self, model: object, headers: Sequence[tuple[bytes, bytes]]) -> Settings:
+        """The settings that one request is read by (`models`, `header_parsers`); raises Refused."""
+        return for_headers(for_model(self, model), headers)
+
     @property
     def tells_reasoning(self) -> bool:
         """Whether thinking is told apart from the answer."""
         return self.format is not None and bool(self.format.reasoning or self.format.messages)
+
+    @property
+    def reads_calls(self) -> bool:
+        """Whether calls are told apart from text."""
+        messages = self.format.messages if self.format else None
+        if messages is None:
+            return self.format is not None and self.format.calls is not None
+        return not (isinstance(messages, OneOfBoth) and messages.untold == "calls")
+
+    def reading(self, format: Format) -> Settings:
+        """These settings, with replies read as `format`."""
+        made = copy.copy(self)
+        object.__setattr__(made, "format", format)
+        return made
 
     def matches(self, method: str, path: str) -> bool:
         """Whether a request is ours; `path` is without its query string."""
@@ -186,9 +242,15 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "RESPONSE_TEMPLATE": _text,
     "TOKENIZER": _text,
     "UNKNOWN_TOOLS": _text,
+    "UPSTREAM": _text,
+    "TOOL_STRICT_LEVEL": _text,
+    "ENFORCEMENT": _text,
+    "RESPONSES": _text,
     "MAX_HELD": _number,
     "MAX_CALLS": _number,
     "ANNOUNCE_CALLS": _switch,
+    "MODELS": _text,
+    "HEADER_PARSERS": _names,
 }
 
 

@@ -8,6 +8,7 @@ comes in may be cut anywhere, also inside a character or between CR and LF. Whoe
 from __future__ import annotations
 
 import enum
+import re
 from typing import NamedTuple
 
 DONE = b"[DONE]"
@@ -16,6 +17,7 @@ DONE = b"[DONE]"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_ENDS = b"\r\n"
 _DATA = b"data: "
+_ERROR = re.compile(rb"^event:[ ]?error\r?$", re.MULTILINE)
 
 
 class Event(NamedTuple):
@@ -29,6 +31,11 @@ class Event(NamedTuple):
     raw: bytes
     data: bytes | None = None
     fields: bytes = b""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether its type is `error`."""
+        return _ERROR.search(self.fields) is not None
 
 
 def encode(data: bytes, fields: bytes = b"") -> bytes:

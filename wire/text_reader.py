@@ -54,10 +54,21 @@ class TextReader:
             told = await self._give_up()
         return joined(told) if len(told) > 1 else told
 
+    async def events(self, text: str) -> list[Event]:
+        """The events alone of the next text; only while the reader `is_steady`."""
+        feed_at_once = self.parser.feed_at_once
+        events = feed_at_once(text) if feed_at_once else await self.parser.feed(text)
+        self.held = 0 if events else self.held + len(text)
+        return [told.event for told in await self._give_up() if told.event] if self.holds_too_much else events
+
     async def finish(self, reason: str | None) -> list[Told]:
         """The text is over. `reason`: the engine's finish reason; None where it broke off."""
         told = self._told(await self.parser.feed(self._half)) if self._half else []
         return told + self._told(await self.parser.finish(reason))
+
+    def rest(self) -> list[int]:
+        """The ids, where they are given, that went with no event; after `finish`."""
+        return self.attribution.rest() if self.attribution else []
 
     async def aclose(self) -> None:
         """Free the parser."""

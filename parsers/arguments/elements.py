@@ -58,8 +58,11 @@ def _items(schema: object, root: JsonSchema) -> object:
 
 
 def _property(schema: object, root: JsonSchema, key: str) -> object:
-    listed = (one.get("properties") for one in _variants(schema, root, set()))
-    return next((found[key] for found in listed if isinstance(found, Mapping) and key in found), None)
+    objects = list(_variants(schema, root, set()))
+    listed = (one.get("properties") for one in objects)
+    others = (one.get("additionalProperties") for one in objects)
+    named = next((found[key] for found in listed if isinstance(found, Mapping) and key in found), None)
+    return next((one for one in others if isinstance(one, Mapping)), None) if named is None else named
 
 
 def _variants(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[JsonSchema]:

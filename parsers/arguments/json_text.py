@@ -19,6 +19,10 @@ _ESCAPES = frozenset('"\\/bfnrt')
 _WORDS = {"t": "true", "f": "false", "n": "null"}
 
 
+MAX_NESTING = 500
+"""How deep arguments may nest; what is deeper breaks the call. Readers of JSON recurse, and many fail at some 1000."""
+
+
 class _Expect(Enum):
     VALUE = auto()
     ITEM_OR_CLOSE = auto()
@@ -59,8 +63,8 @@ Controls = Literal["refused", "escaped"]
 def copy_json(reader: Reader, write: Write, controls: Controls = "refused") -> Reading[None]:
     """Take one JSON value, which starts at the next character, and give its text to `write` as it is checked.
 
-    Raises Malformed at the first character that JSON cannot have there; what came before it has been
-    written. Nesting is only counted, so any depth costs the same.
+    Raises Malformed at the first character that JSON cannot have there, or that nests deeper than
+    `MAX_NESTING`; what came before it has been written.
     """
     return reader.copy(write, _value(reader, controls))
 
@@ -98,6 +102,8 @@ def _value(reader: Reader, controls: Controls = "refused") -> Reading[None]:
             case _ if character == '"':
                 yield from _string(reader, controls)
             case _ if character in "{[":
+                if len(closers) == MAX_NESTING:
+                    raise Malformed
                 reader.position += 1
                 closers.append("}" if character == "{" else "]")
                 expect = _Expect.KEY_OR_CLOSE if character == "{" else _Expect.ITEM_OR_CLOSE

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from streamsieve.parsers.arguments.json_text import JSON_SPECIAL, quote
+from streamsieve.parsers.arguments.json_text import JSON_SPECIAL, MAX_NESTING, quote
 from streamsieve.parsers.arguments.object_writer import ObjectWriter
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search, Write
 
@@ -213,7 +213,7 @@ class _Open:
 def _value(reader: Reader, word: str, string_end: StringEnd) -> Reading[str]:
     """Take one value that is no string, `word` of it being taken; returns it as JSON text.
 
-    Nesting is kept on a list, so any depth is read.
+    Raises Malformed also where it nests deeper than `MAX_NESTING`.
     """
     written: list[str] = []
     opened: list[_Open] = []
@@ -244,6 +244,8 @@ def _element(
         if character not in _CLOSERS or not character:
             written.append((yield from _scalar(reader, word, string_end)))
             return
+        if len(opened) == MAX_NESTING:
+            raise Malformed
         reader.position += 1
         opened.append(_Open(_CLOSERS[character], len(written), is_dict=None if character == "{" else False))
         written.append({"[": "[", "(": "["}.get(character, "{"))

@@ -30,20 +30,22 @@ def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
 
 
 def property_of(schema: object, key: str) -> object:
-    """The schema that an object's `schema` has for `key`, or None."""
+    """The schema that an object's `schema` has for `key`, else the one for what it does not name, or None."""
     root = schema if isinstance(schema, Mapping) else {}
-    return next((found[key] for found in _properties(root, root, set(), _DEPTH) if key in found), None)
+    objects = list(_objects(root, root, set(), _DEPTH))
+    named = (one["properties"] for one in objects if isinstance(one.get("properties"), Mapping))
+    others = (one.get("additionalProperties") for one in objects)
+    found = next((properties[key] for properties in named if key in properties), None)
+    return next((one for one in others if isinstance(one, Mapping)), None) if found is None else found
 
 
-def _properties(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[Mapping[str, object]]:
-    """The `properties` of an object's schema: its own, then those of what it refers to or is made of."""
+def _objects(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[JsonSchema]:
+    """An object's schema, then those that it refers to or is made of."""
     if not isinstance(schema, Mapping) or depth == 0:
         return
-    properties = schema.get("properties")
-    if isinstance(properties, Mapping):
-        yield properties
+    yield schema
     for part in _parts(schema, root, seen):
-        yield from _properties(part, root, seen, depth - 1)
+        yield from _objects(part, root, seen, depth - 1)
 
 
 def _parts(schema: JsonSchema, root: JsonSchema, seen: set[str]) -> Iterator[object]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from streamsieve.parsers.arguments.delimited_text import KEY, DelimitedText
+from streamsieve.parsers.arguments.delimited_values import DelimitedValues
 from streamsieve.parsers.arguments.json_text import JSON_SPECIAL
 from streamsieve.parsers.arguments.object_writer import ObjectWriter, StringValue
+from streamsieve.parsers.arguments.schema_choices import argument_objects
 from streamsieve.parsers.arguments.schema_place import SchemaPlace, parameters_place
 from streamsieve.parsers.arguments.schema_types import is_plain_string
 from streamsieve.parsers.call_writer import NAME, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
+from streamsieve.parsers.tag_parts import JsonObject, either, sequence
 
 _PAIRS = {"{": "}", "[": "]", "(": ")"}
 
@@ -127,6 +131,16 @@ class BracedCalls(CallSyntax):
         if isinstance(value, dict | list) and json.loads(self.values.container(written, place)) != value:
             return self.values.write(json.dumps(value, ensure_ascii=False))
         return written
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """One block a call."""
+        call = sequence(any_of(tools, self._tag), self.closers[0])
+        return CallBlock(opener=self.openers[0], call=call, between=self.openers[0], openers=self.openers)
+
+    def _tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        values = DelimitedValues(text=self.values)
+        members = (values.members(name, members, schema) for members in argument_objects(schema))
+        return sequence(f"{self.prefixes[0]}{name}{{", either(*members), "}")
 
 
 class _Pieces:

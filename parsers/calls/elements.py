@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from streamsieve.parsers.arguments.elements import Element
+from streamsieve.parsers.arguments.element_tags import ElementTags
+from streamsieve.parsers.arguments.schema_choices import argument_objects
 from streamsieve.parsers.arguments.schema_types import write_json
 from streamsieve.parsers.call_writer import NAME, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.labels import Label
 from streamsieve.parsers.calls.syntax import CallSyntax
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reader, Reading
+from streamsieve.parsers.tag_parts import JsonObject, either, sequence, text
 
 _KEY = re.compile(r"[^<>\r\n]*")
 _DEPTH = 64
@@ -139,6 +143,20 @@ class ElementCalls(CallSyntax):
             text = value if isinstance(value, str) else write_json(value)
             lines.append(f"{self._tag}{key}>{text}{self._tag}/{key}>")
         return "\n".join([*lines, self.closers[0]])
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """All calls in one group."""
+        opener, closer = self.groups[0]
+        call = sequence("\n", any_of(tools, self._block_call))
+        return CallBlock(opener=opener, call=call, closer=f"\n{closer}", openers=(opener,))
+
+    def _block_call(self, name: str, schema: JsonSchema) -> JsonObject:
+        tags = ElementTags(self._tag, schema)
+        objects = [
+            tags.members(name, members, "\n") if members.declared or members.others is None else text(self.closers)
+            for members in argument_objects(schema)
+        ]
+        return sequence(f"{self.label.write(self.openers[0], name)}>", either(*objects), f"\n{self.closers[0]}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from streamsieve.parsers.arguments.json_text import Controls, copy_json, is_object, quote, read_string
 from streamsieve.parsers.call_writer import CallState, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.call_list import read_list
 from streamsieve.parsers.calls.syntax import CallSyntax
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Reading
+from streamsieve.parsers.tag_parts import JsonObject, arguments, pattern, sequence
 
 
 class Element(Protocol):
@@ -24,6 +26,9 @@ class Element(Protocol):
 
     def write(self, call: ToolCall) -> str:
         """The call as the format writes it."""
+
+    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        """The grammar of a call of `name`, whose arguments follow `schema`."""
 
 
 @dataclass(slots=True)
@@ -171,6 +176,16 @@ class CallObject:
         native_id = f'"{self.id_key}": "{quote(call.id)}", ' if self.id_key else ""
         return f'{{{native_id}"{self.name_key}": "{quote(call.name)}", "{self.argument_keys[0]}": {call.arguments}}}'
 
+    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        """The grammar of a call of `name`, whose arguments follow `schema`."""
+        native_id = (f'"{self.id_key}": "', pattern(_ID), '", ') if self.id_key else ()
+        before = f'"{self.name_key}": "{quote(name)}", "{self.argument_keys[0]}": '
+        return sequence("{", *native_id, before, arguments(schema), "}")
+
+
+_ID = "[A-Za-z0-9_-]{1,40}"
+"""What an id is written as that the model makes up."""
+
 
 def _discard(text: str) -> None:
     """Takes a value that nobody wants."""
@@ -195,8 +210,26 @@ class JsonObjectCalls(CallSyntax):
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """One block a call."""
-        before, after = ("\n", "\n" + self.closers[0]) if self.closers else (" ", "")
-        return self.between.join(f"{self.openers[0]}{before}{self.element.write(call)}{after}" for call in calls)
+        before, after = self._frame
+        return self.between.join(f"{before}{self.element.write(call)}{after}" for call in calls)
+
+    @property
+    def _frame(self) -> tuple[str, str]:
+        """What stands before and behind the object of a call."""
+        if self.closers:
+            return f"{self.openers[0]}\n", f"\n{self.closers[0]}"
+        return f"{self.openers[0]} ", ""
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """One block a call."""
+        before, after = self._frame
+        return CallBlock(
+            opener=self.openers[0],
+            first=before.removeprefix(self.openers[0]),
+            call=sequence(any_of(tools, self.element.tag), after),
+            between=f"{self.between}{before}",
+            openers=self.openers,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,3 +265,15 @@ class JsonListCalls(CallSyntax):
         opener = self.openers[0] if self.openers else ""
         closer = self.closers[0] if self.closers else ""
         return f"{opener.removesuffix('[')}[{', '.join(map(self.element.write, calls))}]{closer}"
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """One list of all calls."""
+        opener = self.openers[0] if self.openers else ""
+        return CallBlock(
+            opener=opener,
+            first="" if opener.endswith("[") else "[",
+            call=any_of(tools, self.element.tag),
+            between=", ",
+            closer=f"]{self.closers[0] if self.closers else ''}",
+            openers=self.openers,
+        )

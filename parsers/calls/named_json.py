@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import NAME, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.syntax import CallSyntax
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Markers, Reading
+from streamsieve.parsers.tag_parts import JsonObject, Part, arguments, sequence
 
 
 def plain_header(header: str) -> tuple[str, str | None]:
@@ -69,3 +71,17 @@ class NamedJsonCalls(CallSyntax):
     def write_header(self, call: ToolCall) -> str:
         """The header that names `call`."""
         return call.name
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """All calls in one group."""
+        before, after = self.groups[0]
+        return CallBlock(opener=before, call=any_of(tools, self._tag), closer=after, openers=(before,))
+
+    def _tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        header = sequence(self.openers[0], self.prefix, self.header_tag(name), self.name_close)
+        opened = self.space.join(("", self.arguments_open, ""))
+        return sequence(header, opened, arguments(schema), self.space, self.arguments_close, self.closers[0])
+
+    def header_tag(self, name: str) -> Part:
+        """The grammar of a header that names the function `name`."""
+        return name

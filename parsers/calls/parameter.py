@@ -49,6 +49,10 @@ class Parameter:
         yield from self.open_value(reader)
         return key, typing.types(schema, key)
 
+    def types_of(self, value: object, schema: JsonSchema | None, key: str, typing: Typing) -> frozenset[str]:
+        """The types of a value behind the head that is written for `value`."""
+        return typing.types(schema, key)
+
     def read_key(self, reader: Reader, opener: str) -> Reading[str]:
         """Take the key, through `key_close`."""
         bare = _KEY_BEFORE_BRACKET if self.key_close == ">" else _KEY_BEFORE_TAG
@@ -64,8 +68,12 @@ class Parameter:
 
     def write(self, key: str, value: object, text: str, space: str) -> str:
         """The parameter as the format writes it: `text` says `value`, `space` is between the parts."""
+        return f"{self.write_opening(key, value, space)}{text}{self.value_close}"
+
+    def write_opening(self, key: str, value: object, space: str) -> str:
+        """What comes before the text of the value."""
         between = space if self.value_open else ""
-        return f"{self.write_head(key, value, between)}{between}{self.value_open}{text}{self.value_close}"
+        return f"{self.write_head(key, value, between)}{between}{self.value_open}"
 
     def write_head(self, key: str, value: object, space: str) -> str:
         """What comes before the value and the tag that opens it."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from streamsieve.parsers.arguments.object_writer import ObjectWriter
 from streamsieve.parsers.arguments.python_literals import StringEnd, read_argument
+from streamsieve.parsers.arguments.python_values import Keywords
+from streamsieve.parsers.arguments.schema_choices import argument_objects
 from streamsieve.parsers.call_writer import CallState, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.call_list import read_list
 from streamsieve.parsers.calls.syntax import CallSyntax
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Markers, Reading
+from streamsieve.parsers.tag_parts import JsonObject, either, optional, sequence
 
 _DOTTED_RUN = re.compile(r"[\w.]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -86,6 +90,31 @@ class PythonicCalls(CallSyntax):
             return f"{self.openers[0]}\n{lines}\n{self.closers[0]}"
         opener, closer = self.wrapper or ("".join(self.openers), "".join(self.closers))
         return f"{opener}[{', '.join(map(_write, calls))}]{closer}"
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """One list at the start of the answer or between the markers, or one call a line between the tags."""
+        call = any_of(tools, _tag)
+        if self.brackets == "none":
+            closer = f"\n{self.closers[0]}"
+            return CallBlock(
+                opener=self.openers[0], first="\n", call=call, between="\n", closer=closer, openers=self.openers
+            )
+        before, after = self.wrapper or ("", "")
+        return CallBlock(
+            opener="".join(self.openers),
+            first=sequence(optional(before), "["),
+            call=call,
+            between=", ",
+            closer=sequence("]", optional(after), *self.closers),
+            starts=self.answer_starts,
+            openers=self.openers,
+        )
+
+
+def _tag(name: str, schema: JsonSchema) -> JsonObject:
+    """The grammar of a call of `name`, whose arguments follow `schema`."""
+    keywords = (Keywords().members(name, members, schema) for members in argument_objects(schema))
+    return sequence(f"{name}(", either(*keywords), ")")
 
 
 def _write(call: ToolCall) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from streamsieve.parsers.call_writer import CallWriter
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.calls.call_block import CallBlock
+from streamsieve.parsers.errors import Inexpressible
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Reading
 
@@ -67,6 +69,13 @@ class CallSyntax(ABC):
     @abstractmethod
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """The calls as the format writes them, one after another."""
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """The grammar of calls of `tools`, each with the schema that its arguments follow.
+
+        Raises Inexpressible where there is none, as here.
+        """
+        raise Inexpressible(f"{type(self).__name__} has no grammar of its calls")
 
 
 @dataclass(frozen=True, kw_only=True)

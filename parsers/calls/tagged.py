@@ -13,12 +13,15 @@ from streamsieve.parsers.arguments.json_text import JSON_SPECIAL
 from streamsieve.parsers.arguments.object_writer import HeldValue, ObjectWriter, RawValue, Trim
 from streamsieve.parsers.arguments.schema_types import BY_SCHEMA, Typing, is_plain_string, write_json
 from streamsieve.parsers.call_writer import NAME, CallState, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.labels import BARE, Label
 from streamsieve.parsers.calls.parameter import Head, Parameter
+from streamsieve.parsers.calls.parameter_tags import parameters
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
+from streamsieve.parsers.tag_parts import JsonObject, behind, sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,15 +191,49 @@ class TaggedCalls(CallSyntax):
 
     def write_call(self, call: ToolCall) -> str:
         """One call from its opener through its closer."""
-        opener = self.prefix[-1] if self.prefix else self.openers[0]
-        before = "".join((self.openers[0], *self.prefix[:-1])) if self.prefix else ""
-        parts = [f"{before}{self.label.write(opener, call.name)}{self.name_close}"]
+        parts = [self.write_name(call.name)]
         for key, value in json.loads(call.arguments).items():
             text = value if isinstance(value, str) else write_json(value)
             text = f"{self.line_break}{text}{self.line_break}"
             parts.append(self.parameter.write(key, value, text, self.space))
-        closers = (self.body[1], self.closers[0]) if self.body[1] and not self.body[0] else self.closers[:1]
-        return self.space.join([*parts, *closers])
+        return self.space.join([*parts, *self._written_closers])
+
+    def write_name(self, name: str) -> str:
+        """A call from its opener through what closes its name."""
+        opener = self.prefix[-1] if self.prefix else self.openers[0]
+        before = "".join((self.openers[0], *self.prefix[:-1])) if self.prefix else ""
+        return f"{before}{self.label.write(opener, name)}{self.name_close}"
+
+    @property
+    def _written_closers(self) -> tuple[str, ...]:
+        return (self.body[1], self.closers[0]) if self.body[1] and not self.body[0] else self.closers[:1]
+
+    @property
+    def ends_of_value(self) -> tuple[str, ...]:
+        """What may end a value that stands raw, or change how it is read."""
+        tags = (*self.parameter.closes, self.body[1], *self.closers, *self.ends_unclosed_value)
+        return tuple(dict.fromkeys(filter(None, (*tags, *(self.parameter.verbatim or ())[:1]))))
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """The calls in the groups that the format writes, or one after another."""
+        call = any_of(tools, self.tag)
+        if not self.groups:
+            opener = self.openers[0]
+            between = f"{self.space}{opener}"
+            return CallBlock(opener=opener, call=behind(call, opener), between=between, openers=self.openers)
+        before, after = self.groups[0]
+        closer, call = f"{self.space}{after}", sequence(self.space, call)
+        bare = self.openers if self.bare_calls == "calls" else ()
+        openers = (*(opener for opener, _ in self.groups), *bare)
+        if self.group_holds == "all calls":
+            return CallBlock(opener=before, call=call, closer=closer, openers=openers)
+        between = f"{self.space}{before}"
+        return CallBlock(opener=before, call=sequence(call, closer), between=between, openers=openers)
+
+    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        """The grammar of one call of `name`, from its opener through its closer."""
+        closers = "".join(f"{self.space}{closer}" for closer in self._written_closers)
+        return sequence(self.write_name(name), parameters(self, name, schema), closers)
 
 
 @dataclass(frozen=True, eq=False)

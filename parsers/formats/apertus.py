@@ -6,8 +6,10 @@ from streamsieve.parsers.arguments.json_text import copy_json, quote, read_strin
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.json_object import JsonListCalls
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Reading
+from streamsieve.parsers.tag_parts import JsonObject, arguments, sequence
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,10 @@ class NameAsKey:
     def write(self, call: ToolCall) -> str:
         """The call as the format writes it."""
         return f'{{"{quote(call.name)}": {call.arguments}}}'
+
+    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        """The grammar of a call of `name`, whose arguments follow `schema`."""
+        return sequence(f'{{"{quote(name)}": ', arguments(schema), "}")
 
 
 APERTUS = Format(

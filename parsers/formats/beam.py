@@ -10,14 +10,19 @@ from typing import ClassVar
 from streamsieve.parsers.arguments.declared_order import cast_in_order, types_in_order
 from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.calls.labels import QUOTED
 from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.parameter_tags import parameters
 from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.message_tags import MessageTags
 from streamsieve.parsers.messages import Bodies, MessageSyntax
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import JsonObject, json, sequence, text
 from streamsieve.parsers.trays import Trays
 
 _ROLE = "<|start|>assistant"
@@ -70,6 +75,25 @@ class BeamMessages(MessageSyntax):
             messages.append(_PARAMETERS.write([call], request).removesuffix(f"\n{_CALL}"))
         last = _CALL if message.tool_calls else _RETURN if message.content else _NEXT
         return _NEXT.join(messages) + last if messages else ""
+
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """Calls and the answer as they must be, thinking free."""
+        body = text([_ROLE, _ANALYSIS, _FINAL, _XML, *_CALL_ENDS, _RETURN])
+        said = sequence(_FINAL, body)
+        return MessageTags(
+            start=_ROLE,
+            thought=sequence(_ANALYSIS, body),
+            aside=said,
+            answer=said if demand.response is None else sequence(_FINAL, json(demand.response)),
+            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            end=_END,
+            call_end=_END,
+            lasts=(_RETURN, _CALL, _END),
+        ).reply(demand)
+
+
+def _call_tag(name: str, schema: JsonSchema) -> JsonObject:
+    return sequence(_PARAMETERS.write_name(name), parameters(_PARAMETERS, name, schema))
 
 
 class _Reply:

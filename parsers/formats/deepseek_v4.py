@@ -27,6 +27,11 @@ def _attribute(reader: Reader, name: str) -> Reading[str]:
     return value
 
 
+def _typed(types: frozenset[str], is_string: bool) -> frozenset[str]:
+    """What the schema says, else what the attribute does."""
+    return types if types or is_string else JSON
+
+
 @dataclass(frozen=True, kw_only=True)
 class DsmlParameter(Parameter):
     """`OPEN name="KEY" [string="true" or "false"]>`: the attribute types what the schema does not."""
@@ -41,8 +46,11 @@ class DsmlParameter(Parameter):
                 raise Malformed
         yield from reader.space()
         yield from reader.take(">")
-        types = typing.types(schema, key)
-        return key, types if types or is_string == "true" else JSON
+        return key, _typed(typing.types(schema, key), is_string == "true")
+
+    def types_of(self, value: object, schema: JsonSchema | None, key: str, typing: Typing) -> frozenset[str]:
+        """The types of the schema, or those that the attribute leaves."""
+        return _typed(typing.types(schema, key), isinstance(value, str))
 
     def write_head(self, key: str, value: object, space: str) -> str:
         """The opener with both attributes."""

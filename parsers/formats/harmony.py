@@ -9,11 +9,15 @@ from typing import ClassVar
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.message_tags import MessageTags
 from streamsieve.parsers.messages import Bodies, MessageSyntax, Tray, nowhere
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import JsonObject, arguments, either, json, optional, sequence, text
 from streamsieve.parsers.trays import Trays
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -77,6 +81,33 @@ class HarmonyMessages(MessageSyntax):
             header = f"{CHANNEL}commentary to=functions.{call.name} {CONSTRAIN}json"
             messages.append(f"{header}{MESSAGE}{call.arguments}<|call|>")
         return f"{START}{_ROLE}".join(messages)
+
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """Final messages and calls as they must be, the other channels free."""
+        body = text([START, CHANNEL, MESSAGE, CONSTRAIN, *_ENDS])
+        answer = sequence(optional(f" {CONSTRAIN}json"), MESSAGE, json(demand.response)) if demand.response else None
+        return MessageTags(
+            start=f"{START}{_ROLE}",
+            thought=sequence(f"{CHANNEL}analysis{MESSAGE}", body),
+            aside=sequence(f"{CHANNEL}commentary{MESSAGE}", body),
+            answer=sequence(f"{CHANNEL}final", answer or sequence(MESSAGE, body)),
+            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            end="<|end|>",
+            call_end="<|call|>",
+            lasts=("<|return|>", "<|end|>", "<|call|>"),
+        ).reply(demand)
+
+
+def _call_tag(name: str, schema: JsonSchema) -> JsonObject:
+    """A call's message; its recipient stands behind the role or behind the channel."""
+    to = f" to=functions.{name}"
+    header = either(
+        f"{CHANNEL}commentary{to} {CONSTRAIN}json",
+        f"{CHANNEL}commentary{to}{CONSTRAIN}json",
+        f"{to}{CHANNEL}commentary {CONSTRAIN}json",
+        f"{to}{CHANNEL}commentary json",
+    )
+    return sequence(header, MESSAGE, arguments(schema))
 
 
 def _prefill(tail: str | None) -> str:

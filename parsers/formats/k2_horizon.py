@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock
 from streamsieve.parsers.calls.json_object import JsonObjectCalls
 from streamsieve.parsers.calls.parameter import Head, Parameter
 from streamsieve.parsers.calls.syntax import CallSyntax
@@ -18,6 +19,7 @@ from streamsieve.parsers.reasoning import ReasoningSpan
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Reader, Reading
+from streamsieve.parsers.tag_parts import sequence
 
 _GROUP = ("<ifm|tool_calls>", "</ifm|tool_calls>")
 _CALL = ("<ifm|tool_call>", "</ifm|tool_call>")
@@ -41,10 +43,18 @@ class TypedParameter(Parameter):
         yield from self.open_value(reader)
         return key, _narrowed(typing.types(schema, key), said.partition("[")[0].strip())
 
+    def types_of(self, value: object, schema: JsonSchema | None, key: str, typing: Typing) -> frozenset[str]:
+        """The type that the tag says."""
+        return _narrowed(typing.types(schema, key), _said(value))
+
     def write_head(self, key: str, value: object, space: str) -> str:
         """The key and the type of the value."""
-        said = _JSON_TYPES.get(type(value), "null")
-        return f"{super().write_head(key, value, space)}{space}{_TYPE_OPEN}{said}{_TYPE_CLOSE}"
+        return f"{super().write_head(key, value, space)}{space}{_TYPE_OPEN}{_said(value)}{_TYPE_CLOSE}"
+
+
+def _said(value: object) -> str:
+    """The type of a value as the tag says it."""
+    return _JSON_TYPES.get(type(value), "null")
 
 
 def _narrowed(types: frozenset[str], said: str) -> frozenset[str]:
@@ -75,6 +85,17 @@ class HorizonCalls(CallSyntax):
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one group."""
         return f"{_GROUP[0]}{self.of(request).write(calls, request)}{_GROUP[1]}"
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """All calls in one group."""
+        inner = self.of(request).block(tools, request)
+        return replace(
+            inner,
+            opener=_GROUP[0],
+            first=sequence(inner.opener, inner.first),
+            closer=sequence(inner.closer, _GROUP[1]),
+            openers=_GROUP[:1],
+        )
 
 
 _XML = TaggedCalls(

@@ -8,6 +8,7 @@ from streamsieve.parsers.calls.named_json import NamedJsonCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.results import ToolCall
+from streamsieve.parsers.tag_parts import Part, optional, pattern, sequence
 
 _HEADER = re.compile(r"(?:functions\.)?(?P<name>.*?)(?::(?P<number>[0-9]+))?", re.DOTALL)
 
@@ -26,6 +27,10 @@ class KimiCalls(NamedJsonCalls):
     def write_header(self, call: ToolCall) -> str:
         """The call's own id where that is a Kimi header, else the name."""
         return call.id if header_parts(call.id) == (call.name, call.id) else f"functions.{call.name}"
+
+    def header_tag(self, name: str) -> Part:
+        """The name, and the call's number."""
+        return sequence(f"functions.{name}", optional(":", pattern("[0-9]{1,4}")))
 
 
 KIMI_K2 = Format(

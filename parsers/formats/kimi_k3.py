@@ -11,12 +11,14 @@ from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, write_json
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.parameter import Parameter
+from streamsieve.parsers.calls.parameter_tags import parameters
 from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reader, Reading
+from streamsieve.parsers.tag_parts import JsonObject, pattern, sequence
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SEPARATOR = Markers((_SEP,))
@@ -59,6 +61,15 @@ def _attribute(name: str, value: str) -> str:
 class XtmlArgument(Parameter):
     """An argument, which says its own type."""
 
+    def types_of(self, value: object, schema: JsonSchema | None, key: str, typing: Typing) -> frozenset[str]:
+        """Text, or JSON."""
+        return _STRING if isinstance(value, str) else JSON
+
+    def write_head(self, key: str, value: object, space: str) -> str:
+        """The tag with its attributes."""
+        attributes = _attribute("key", key) + _attribute("type", _TYPES.get(type(value), "string"))
+        return f"{self.open}{attributes}{self.key_close}"
+
     def read_head(
         self, reader: Reader, opener: str, schema: JsonSchema | None, typing: Typing
     ) -> Reading[tuple[str, frozenset[str]]]:
@@ -96,20 +107,20 @@ class XtmlCalls(TaggedCalls):
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one channel, counted from 1."""
-        written = "".join(_write(call, number) for number, call in enumerate(calls, 1))
+        written = "".join(self._write(call, number) for number, call in enumerate(calls, 1))
         return f"{self.groups[0][0]}{written}{self.groups[0][1]}"
 
+    def _write(self, call: ToolCall, number: int) -> str:
+        parts = [f"{self.openers[0]}{_attribute('tool', call.name)}{_attribute('index', str(number))}{_SEP}"]
+        for key, value in json.loads(call.arguments).items():
+            text = value if isinstance(value, str) else write_json(value)
+            parts.append(self.parameter.write(key, value, text, ""))
+        return "".join([*parts, self.closers[0]])
 
-def _write(call: ToolCall, number: int) -> str:
-    tag = f"{_OPEN}call{_attribute('tool', call.name)}{_attribute('index', str(number))}{_SEP}"
-    arguments = "".join(_write_argument(key, value) for key, value in json.loads(call.arguments).items())
-    return f"{tag}{arguments}{_CLOSE}call{_SEP}"
-
-
-def _write_argument(key: str, value: object) -> str:
-    text = value if isinstance(value, str) else write_json(value)
-    attributes = _attribute("key", key) + _attribute("type", _TYPES.get(type(value), "string"))
-    return f"{_OPEN}argument{attributes}{_SEP}{text}{_CLOSE}argument{_SEP}"
+    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
+        """The grammar of one call, whatever its number."""
+        opening = f'{self.openers[0]}{_attribute("tool", name)} index="'
+        return sequence(opening, pattern("[1-9][0-9]{0,3}"), f'"{_SEP}', parameters(self, name, schema), self.closers[0])
 
 
 _JSON_OPENERS, _JSON_CLOSERS = Markers(_tags(_OPEN, "json", "")), Markers(_tags(_CLOSE, "json"))
@@ -140,6 +151,8 @@ KIMI_K3 = Format(
             close_variants=_ARGUMENT_CLOSERS[1:],
         ),
         ends_unclosed_call=(*_CALLS, *_tags(_CLOSE, "tools")),
+        space="",
+        group_holds="all calls",
         real_at="head",
         typing=Typing(convert=convert_or_json),
     ),

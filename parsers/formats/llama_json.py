@@ -1,15 +1,17 @@
 """Llama 3.1 to 3.3 and Llama 4: a call is a bare JSON object, at the start of the reply or of a line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.json_object import CallObject
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.format import Format
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Markers, Reading
+from streamsieve.parsers.tag_parts import optional
 
 _CLOSER = Markers(("<|python_end|>",))
 
@@ -54,6 +56,18 @@ class BareJsonCalls(CallSyntax):
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """The objects on a line of their own."""
         return "\n" + "; ".join(map(self.element.write, calls))
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """Objects at the start of the answer or of a line; in text they are known by the key of the name."""
+        start = f'{{"{self.element.name_key}": "'
+        return CallBlock(
+            opener="\n",
+            trigger=f"\n{start}",
+            call=any_of(tools, self.element.tag),
+            between="; ",
+            starts=(start,),
+            openers=self.openers,
+        )
 
 
 LLAMA_JSON = Format(

@@ -1,19 +1,21 @@
 """Mistral: `[TOOL_CALLS]` before one named call (v11 and later) or before a JSON list (older); `[THINK]`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_ids import mistral_id
 from streamsieve.parsers.call_writer import NAME, CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock, any_of
 from streamsieve.parsers.calls.json_object import CallObject, JsonListCalls
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Markers, Reading
+from streamsieve.parsers.tag_parts import arguments, sequence
 
 _OPENER, _CALL_ID, _ARGS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 _LIST = JsonListCalls(bare="one", element=CallObject(id_key="id", null_arguments="empty"))
@@ -48,6 +50,11 @@ class MistralCalls(CallSyntax):
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """Named calls, one marker each, as the v13 tokenizer writes them."""
         return "".join(f"{_OPENER}{call.name}{_ARGS}{call.arguments}" for call in calls)
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """Named calls, one marker each."""
+        call = any_of(tools, lambda name, schema: sequence(f"{name}{_ARGS}", arguments(schema)))
+        return CallBlock(opener=_OPENER, call=call, between=_OPENER, openers=self.openers)
 
 
 MISTRAL = Format(

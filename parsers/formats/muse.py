@@ -9,14 +9,18 @@ from typing import ClassVar
 
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, parameter_types
 from streamsieve.parsers.call_writer import CallState, CallWriter
+from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.calls.labels import QUOTED
 from streamsieve.parsers.calls.parameter import Parameter
 from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.message_tags import MessageTags
 from streamsieve.parsers.messages import MessageSyntax, Tray, nowhere
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import JsonObject, json, sequence, text
 from streamsieve.parsers.trays import Trays
 
 _START, _MESSAGE, _EOM, _EOT = "<|start|>", "<|message|>", "<|eom|>", "<|eot|>"
@@ -95,6 +99,27 @@ class MuseMessages(MessageSyntax):
         for call in message.tool_calls:
             messages.append(f"{_TO}{call.name}{_MESSAGE}{_ATEM.write([call], request)}")
         return f"{_EOM}{_START}{_ROLE}".join(messages) + _EOT if messages else ""
+
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """Calls and the answer as they must be, thinking free."""
+        body = text([*_HEADERS, *_ENDS, _GROUP, _INVOKE])
+        said = sequence(f"{_TO}user{_MESSAGE}", body)
+        response = None if demand.response is None else sequence(f"{_TO}user{_MESSAGE}", json(demand.response))
+        return MessageTags(
+            start=f"{_START}{_ROLE}",
+            thought=sequence(f"{_TO}self{_MESSAGE}", body),
+            aside=said,
+            answer=response or said,
+            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            end=_EOM,
+            call_end=_EOM,
+            lasts=_ENDS,
+        ).reply(demand)
+
+
+def _call_tag(name: str, schema: JsonSchema) -> JsonObject:
+    block = _ATEM.block({name: schema}, Request())
+    return sequence(f"{_TO}{name}{_MESSAGE}", block.calls(parallel=False))
 
 
 class _Reply:

@@ -1,13 +1,14 @@
 """Salesforce xLAM 2: a JSON list of calls, at the start of the reply or in any of four wrappers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from streamsieve.parsers.call_writer import CallWriter
+from streamsieve.parsers.calls.call_block import CallBlock
 from streamsieve.parsers.calls.json_object import CallObject, JsonListCalls
 from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.format import Format
-from streamsieve.parsers.request import Request
+from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Reading
 
@@ -37,6 +38,17 @@ class WrappedListCalls(CallSyntax):
         """The list in the wrapper that may stand behind text."""
         opener, closer = self.wrappers[0]
         return f"{opener}\n{_BARE.write(calls, request)}\n{closer}"
+
+    def block(self, tools: Mapping[str, JsonSchema], request: Request) -> CallBlock:
+        """The bare list, or one in the first wrapper. Code fences stay free: text has them for code."""
+        opener, closer = self.wrappers[0]
+        return replace(
+            _BARE.block(tools, request),
+            opener=opener,
+            wrapper=("\n", f"\n{closer}"),
+            starts=self.answer_starts,
+            openers=tuple(one for one in self.openers if not one.startswith(_FENCE)),
+        )
 
 
 _WRAPPERS = (("<tool_call>", "</tool_call>"), (f"{_FENCE}json", _FENCE), (_FENCE, _FENCE), ("[TOOL_CALLS]", ""))

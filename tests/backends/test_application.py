@@ -102,3 +102,17 @@ async def test_a_client_that_leaves_ends_the_upstreams_request_within_a_second(s
     assert await anyio.to_thread.run_sync(started.wait, 5)
     await client.aclose()
     assert await anyio.to_thread.run_sync(left.wait, 1)
+
+
+@pytest.mark.parametrize(
+    ("origins", "allowed"),
+    [((), None), (("https://chat.example",), "https://chat.example"), (("https://other.example",), None), (("*",), "*")],
+)
+async def test_pages_of_other_origins_ask_only_where_they_may(origins: tuple[str, ...], allowed: str | None) -> None:
+    app = application(replay(), Settings(), api_key="secret", cors_origins=origins)
+    asking = {"origin": "https://chat.example", "access-control-request-method": "POST"}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://x") as client:
+        preflight = await client.options("/v1/chat/completions", headers=asking)
+        assert preflight.headers.get("access-control-allow-origin") == allowed
+        refused = await client.get("/v1/models", headers=asking)
+        assert (refused.status_code, refused.headers.get("access-control-allow-origin")) == (401, allowed)

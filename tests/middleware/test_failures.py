@@ -56,8 +56,42 @@ async def test_an_app_that_raises_in_its_stream_is_heard_and_the_stages_are_free
 
     with pytest.raises(BrokenEngineError):
         await SieveMiddleware(app, **options)(SCOPE, receive, send)
-    assert b'"a"' in sent[-1]["body"]
+    assert b'"a"' in sent[1]["body"]
+    assert b'"code":"reply_broke_off"' in sent[2]["body"]
+    assert sent[2]["more_body"]
     assert log == ["began", "freed"]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "told"),
+    [
+        (["a <"], ["a", " <", "reply_broke_off"]),
+        (["a", b'data: {"id": "c", "choi'], ["a", "reply_broke_off"]),
+        (["a", b"data: [DONE]\n\n"], ["a", "[DONE]"]),
+    ],
+    ids=["held text comes first", "half an event is dropped", "a whole reply stays whole"],
+)
+async def test_what_a_client_hears_of_a_reply_that_breaks_off(bodies, told, parsers, call, chat, chunk):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": EVENTS})
+        for body in ("</think>", *bodies):
+            piece = chunk(body) if isinstance(body, str) else body
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        raise BrokenEngineError
+
+    async def failing(scope, receive, send):
+        with pytest.raises(BrokenEngineError):
+            await SieveMiddleware(app, **parsers)(scope, receive, send)
+
+    client = await call(failing, chat())
+    assert [heard(event) for event in client.events] == told
+    assert client.sent[-1]["more_body"]  # so the server closes the connection, and nobody takes it for the end
+
+
+def heard(event):
+    if event == "[DONE]" or "error" in event:
+        return event if event == "[DONE]" else event["error"]["code"]
+    return event["choices"][0]["delta"].get("content")
 
 
 @pytest.mark.parametrize("started", [False, True])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsieve.parsers import registry
+from streamsieve.parsers.arguments.json_text import MAX_NESTING
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
@@ -100,10 +101,12 @@ def test_what_is_no_literal_breaks_the_call(literal: str) -> None:
     assert argument(literal) == f"[f(x={literal}, y=1)]"
 
 
-def test_no_depth_is_too_deep() -> None:
-    literal = "[" * 100_000 + "]" * 100_000
-    message = read(pythonic(), [f"[f(x={literal})]"], REQUEST)
-    assert message.tool_calls[0].arguments == f'{{"x": {literal}}}'
+def test_a_value_may_nest_so_deep_and_no_deeper() -> None:
+    literal = "[" * MAX_NESTING + "]" * MAX_NESTING
+    assert read(pythonic(), [f"[f(x={literal})]"], REQUEST).tool_calls[0].arguments == f'{{"x": {literal}}}'
+    message = read(pythonic(), [f"[f(x=[{literal}])]"], REQUEST)
+    assert [repair.rule for repair in message.repairs] == ["broken_call"]
+    assert message.tool_calls[0].arguments == ""
 
 
 def test_long_numbers_keep_their_digits() -> None:

@@ -12,27 +12,15 @@ import streamsieve
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-ENVIRONMENT = ROOT / ".venvs" / "openai2"
-MODULES = ["openai", "h2", "hypercorn", "orjson", "pytest", "pytest_asyncio", "starlette", "trio", "uvicorn"]
-NEEDED = ["openai>=2,<3", *(module.replace("_", "-") for module in MODULES[1:])]
-USABLE = f"import sys, {', '.join(MODULES)}; sys.exit(not openai.__version__.startswith('2.'))"
-UNREACHABLE = ("NewConnectionError", "ConnectTimeoutError", "NameResolutionError", "ProxyError", "Read timed out")
-"""How pip says that it did not get through to the registry."""
+NEEDED = ["openai>=2,<3", "h2", "hypercorn", "orjson", "pytest", "pytest-asyncio", "starlette", "trio", "uvicorn"]
 
 
 @pytest.fixture(scope="session")
-def python() -> Path:
-    """The interpreter of an environment with openai 2, made on first use and kept."""
+def python(environment) -> Path:
+    """The interpreter of an environment with openai 2."""
     if int(sys.modules["openai"].__version__.partition(".")[0]) < 3:
         pytest.skip("this is the environment with openai 2")
-    found = ENVIRONMENT / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    if not found.exists() or subprocess.run([found, "-c", USABLE], capture_output=True, check=False).returncode:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", ENVIRONMENT], check=True)
-        install = [found, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *NEEDED]
-        installed = subprocess.run(install, capture_output=True, text=True, check=False)
-        if installed.returncode and any(sign in installed.stderr for sign in UNREACHABLE):
-            pytest.skip(f"the package registry cannot be reached, so there is no openai 2: {installed.stderr[-300:]}")
-        assert installed.returncode == 0, installed.stderr
+    found: Path = environment("openai2-tests", NEEDED)
     _share_our_package(found)
     return found
 

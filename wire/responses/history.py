@@ -59,8 +59,7 @@ class _History:
     def append(self, field: str, text: str) -> None:
         """More text in a field of the assistant's open turn."""
         turn = self.turn()
-        if text or turn.get(field) is None and field == "content":
-            turn[field] = str(turn.get(field) or "") + text
+        turn[field] = str(turn.get(field) or "") + text
 
 
 def _take(item: object, where: Place, history: _History) -> None:
@@ -150,19 +149,19 @@ def _parts(content: object, where: Place) -> list[JsonObject]:
 
 
 def _part(part: object, where: Place) -> JsonObject:
+    if not isinstance(part, dict):
+        _refuse(where, "a part with a type")
     match part:
         case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
             return {"type": "text", "text": text}
         case {"type": "refusal", "refusal": str(text)}:
             return {"type": "refusal", "refusal": text}
         case {"type": "input_image", "image_url": str(url)}:
-            detail = part.get("detail")
-            return {"type": "image_url", "image_url": {"url": url} | ({"detail": detail} if detail else {})}
+            return {"type": "image_url", "image_url": {"url": url, **_given(part, "detail")}}
         case {"type": "input_audio", "input_audio": dict(audio)}:
             return {"type": "input_audio", "input_audio": audio}
         case {"type": "input_file", "file_data": str(data)}:
-            name = part.get("filename")
-            return {"type": "file", "file": {"file_data": data} | ({"filename": name} if name else {})}
+            return {"type": "file", "file": {"file_data": data, **_given(part, "filename")}}
         case {"type": str(kind)}:
             raise Refused(
                 f"{where}: a part of type {kind!r} cannot be sent to a chat completions upstream as it is; text, "
@@ -171,6 +170,10 @@ def _part(part: object, where: Place) -> JsonObject:
                 "unsupported_value",
             )
     _refuse(where, "a part with a type")
+
+
+def _given(part: JsonObject, name: str) -> JsonObject:
+    return {name: part[name]} if part.get(name) is not None else {}
 
 
 def _refuse(where: Place, wanted: str) -> NoReturn:

@@ -21,7 +21,6 @@ class Output:
 
     Text of one kind that follows on itself is one item, so text after a call is a new message: the texts
     of all messages, joined, are the content tray. A call is an item of its own, and open until it ends.
-    What is still open when the reply ends is incomplete, unless the reply was complete.
     """
 
     def __init__(self, writer: EventWriter, reasoning: TextKind | None) -> None:
@@ -35,6 +34,12 @@ class Output:
     def add(self, told: Iterable[Told]) -> bytes:
         """The stream's events for these."""
         return b"".join([self.one(one.event, self._logprobs(one.tokens)) for one in told])
+
+    def plain(self, events: list[Event]) -> bytes:
+        """The stream's events for these, of whose tokens nothing is known."""
+        if len(events) == 1:  # nearly always, so it has a way without lists
+            return self.one(events[0])
+        return b"".join([self.one(event) for event in events])
 
     def one(self, event: Event | None, logprobs: list[JsonObject] | None = None) -> bytes:
         """The stream's events for one event; `logprobs` are of its text, if that is content."""
@@ -59,10 +64,10 @@ class Output:
         return self._write(REFUSAL, text) if text else b""
 
     def close(self, status: Status) -> bytes:
-        """End what is open with this status: the reply, or this part of it, is over."""
-        open_items = [*self._calls.values(), *([self._text] if self._text else [])]
-        self._calls, self._text = {}, None
-        return b"".join([item.close(status) for item in sorted(open_items, key=lambda item: item.place)])
+        """The reply, or a part of it, is over: its last text has this status; a call that is still open was cut."""
+        broken = b"".join([call.close("incomplete") for call in self._calls.values()])
+        text, self._text, self._calls = self._text, None, {}
+        return broken + (text.close(status) if text else b"")
 
     def put(self, item: JsonObject) -> int:
         """An item that is somebody else's, or a newer version of the last such; returns its `output_index`."""

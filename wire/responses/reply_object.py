@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from streamsieve.wire.attribution import Attribution
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.responses.output import new_id
+from streamsieve.wire.usage import with_reasoning_tokens
 
 Ending = Literal["completed", "incomplete", "failed"]
 
@@ -37,6 +39,9 @@ _FIXED: JsonObject = {
     "truncation": "disabled",
 }
 """What is the same for every response: nothing is stored, and no input is left out."""
+
+BROKEN_OFF: JsonObject = {"code": "server_error", "message": "The reply broke off: what makes it has failed."}
+"""The error where the body of the reply broke."""
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _FAILED = frozenset({"error", "abort"})
@@ -78,7 +83,8 @@ class ReplyObject:
         return self._as_json(status, output) | more
 
     def _as_json(self, status: str, output: list[JsonObject]) -> JsonObject:
-        echoed = {name: self.request[name] if self.request.get(name) is not None else said for name, said in _ECHOED.items()}
+        given = self.request
+        echoed = {name: said if given.get(name) is None else given[name] for name, said in _ECHOED.items()}
         return {
             "id": self.id,
             "object": "response",
@@ -94,26 +100,36 @@ class ReplyObject:
         }
 
 
-def usage_of(completion: JsonObject) -> JsonObject | None:
+def usage_of(completion: JsonObject, attribution: Attribution | None) -> JsonObject | None:
     """The usage of a chat completion or chunk in the names of the Responses API; None where it has none.
 
-    The API has no way to say that the reasoning tokens are not known: they are 0 then.
+    `attribution`: what knows how much of it went into thinking, where the upstream did not count that. The
+    API has no way to say that it is not known: it is 0 then.
     """
-    usage = completion.get("usage")
+    counts = [attribution.reasoning_tokens] if attribution else []
+    usage = with_reasoning_tokens(completion, counts).get("usage")
     if not isinstance(usage, dict):
         return None
-    given, made = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    given, made = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    input_tokens, output_tokens = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
     return {
-        "input_tokens": given,
-        "input_tokens_details": {
-            "cached_tokens": _count(usage.get("prompt_tokens_details"), "cached_tokens"),
-            "cache_write_tokens": _count(usage.get("prompt_tokens_details"), "cache_write_tokens"),
-        },
-        "output_tokens": made,
-        "output_tokens_details": {
-            "reasoning_tokens": _count(usage.get("completion_tokens_details"), "reasoning_tokens")
-        },
-        "total_tokens": _count(usage, "total_tokens") or given + made,
+        "input_tokens": input_tokens,
+        "input_tokens_details": {name: _count(given, name) for name in ("cached_tokens", "cache_write_tokens")},
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"reasoning_tokens": _count(made, "reasoning_tokens")},
+        "total_tokens": _count(usage, "total_tokens") or input_tokens + output_tokens,
+    }
+
+
+def error_of(event: JsonObject) -> JsonObject:
+    """The error of a chat completion's error event, as an `error` event and a failed response have it."""
+    given = event.get("error", event)
+    fields = given if isinstance(given, dict) else {"message": given}
+    code, message = fields.get("code"), fields.get("message")
+    return {
+        "code": code if isinstance(code, str) and code else "server_error",
+        "message": message if isinstance(message, str) and message else "The upstream reports an error.",
+        "param": fields.get("param"),
     }
 
 

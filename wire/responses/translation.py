@@ -87,8 +87,8 @@ def _tools(body: JsonObject) -> JsonObject:
 
 def _tool(tool: object, number: int) -> JsonObject:
     match tool:
-        case {"type": "function", "name": str()}:
-            function = {name: value for name, value in tool.items() if name != "type" and value is not None}
+        case {"type": "function", "name": str(name), **fields}:
+            function = {"name": name, **{name: value for name, value in fields.items() if value is not None}}
             return {"type": "function", "function": function}
         case {"type": "function"}:
             raise Refused(f"tools[{number}].name: must be a string.", f"tools[{number}].name")

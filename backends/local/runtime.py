@@ -1,0 +1,105 @@
+"""A model that is loaded and runs: all that its routes need of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.model import LocalModel, Progress, load
+from streamsieve.backends.local.prompt import ChatTemplate
+from streamsieve.backends.local.requests import Limits
+from streamsieve.backends.local.slot_engine import slot_engine
+from streamsieve.backends.local.tokenizer import Tokenizer
+from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.wire.settings import Settings
+
+ExecutorName = Literal["slots", "continuous"]
+
+_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+"""What a model's generation config may set for requests that do not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """How a model is loaded and run.
+
+    `source`: a folder, or a GGUF file. `slots`: replies that are written at once, None for what suits the device;
+    `queue`: replies that may wait beside them. `max_model_len`: tokens of prompt and reply, None for the model's own.
+    """
+
+    source: Path
+    dtype: str = "auto"
+    device: str = "auto"
+    slots: int | None = None
+    queue: int = 256
+    max_model_len: int | None = None
+    executor: ExecutorName = "slots"
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The engine, and what stands between it and text. `template` is None where the model has no chat template."""
+
+    engine: Engine
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    template: ChatTemplate | None
+    limits: Limits
+
+    @classmethod
+    def load(
+        cls, options: ModelOptions, settings: Settings, progress: Progress = lambda stage, percent: None
+    ) -> Runtime:
+        """Load the model, and start its engine. Raises ConfigurationError for what cannot be loaded.
+
+        `settings`: those of the middleware, whose format calls are held to.
+        """
+        model = load(
+            options.source,
+            dtype=options.dtype,
+            device=options.device,
+            longest=options.max_model_len,
+            progress=progress,
+        )
+        progress("reading the tokenizer", 0.0)
+        return cls.of(model, Tokenizer.load(options.source), options, settings)
+
+    @classmethod
+    def of(cls, model: LocalModel, tokenizer: Tokenizer, options: ModelOptions, settings: Settings) -> Runtime:
+        """A model that is in memory already."""
+        eos = model.eos_token_ids or frozenset(filter(None, [tokenizer.eos_token_id]))
+        vocabulary = Vocabulary(tokenizer.huggingface, size=model.vocabulary, stops=eos)
+        engine = _engine(model, options)
+        engine.start()
+        return cls(
+            engine=engine,
+            tokenizer=tokenizer,
+            vocabulary=vocabulary,
+            template=_template(tokenizer),
+            limits=Limits(name=model.name, vocabulary=model.vocabulary, eos_token_ids=eos, defaults=_defaults(model)),
+        )
+
+
+def _engine(model: LocalModel, options: ModelOptions) -> Engine:
+    return slot_engine(model, rows=options.slots, queue=options.queue)
+
+
+def _defaults(model: LocalModel) -> Mapping[str, object]:
+    """The sampling of the model's generation config; what it leaves at None is OpenAI's default."""
+    config = model.model.generation_config
+    found = {name: getattr(config, name, None) for name in _DEFAULTS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _template(tokenizer: Tokenizer) -> ChatTemplate | None:
+    variables = dict(tokenizer.huggingface.special_tokens_map)
+    match tokenizer.huggingface.chat_template:
+        case str(source):
+            return ChatTemplate(source, variables)
+        case {"default": str(source), **others}:
+            tool_source = others.get("tool_use")
+            return ChatTemplate(source, variables, tool_source=tool_source if isinstance(tool_source, str) else None)
+    return None

@@ -1,0 +1,150 @@
+"""What each token of a model writes, as constraints need to know it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerBase
+from xgrammar import TokenizerInfo, VocabType
+
+from streamsieve.parsers.tokens import SpecialTokens
+
+_NO_TEXT = b"\xff"
+"""What xgrammar is told that a special token writes. No text holds this byte, so no string, pattern or character
+class of a grammar takes the token, and only a grammar that names the token does. (Where xgrammar looks for a closing
+literal byte by byte it does take it; `Vocabulary.witness` tells such places.)"""
+
+
+class Vocabulary:
+    """The tokens of one model.
+
+    `size`: rows of the model's output layer, which may be more than the tokenizer has. `stops`: the tokens that end a
+    reply. `special`: its added tokens by their text, each of which stands for a marker as a whole.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, size: int, stops: Collection[int]) -> None:
+        self.size = size
+        self.stops = frozenset(stops)
+        told = TokenizerInfo.from_huggingface(tokenizer, vocab_size=size, stop_token_ids=sorted(stops))
+        self.special = {
+            token.content: number
+            for number, token in tokenizer.added_tokens_decoder.items()
+            if number < size and (token.special or token.content.strip(" ▁\n\r\t"))
+        }
+        texts: list[bytes] = list(told.decoded_vocab)
+        writes = [_NO_TEXT if number in self._numbers else text for number, text in enumerate(texts)]
+        self.info = TokenizerInfo(
+            writes,
+            VocabType.RAW,
+            vocab_size=size,
+            stop_token_ids=sorted(stops),
+            add_prefix_space=told.add_prefix_space,
+        )
+        for text, number in self.special.items():
+            texts[number] = text.encode()
+        self.texts: Sequence[bytes] = texts
+        """What each token writes, in UTF-8 bytes of which it may hold a part of a character."""
+
+    @cached_property
+    def _numbers(self) -> frozenset[int]:
+        return frozenset(self.special.values())
+
+    @cached_property
+    def markers(self) -> SpecialTokens:
+        """The special tokens, as the parsers know them."""
+        return SpecialTokens({number: text for text, number in self.special.items()})
+
+    def split(self, text: str) -> Iterator[str | int]:
+        """`text` as the model writes it: special tokens by their numbers, and the text between them."""
+        for index, piece in enumerate(self._special_texts.split(text)):
+            if piece:
+                yield self.special[piece] if index % 2 else piece
+
+    @cached_property
+    def _special_texts(self) -> re.Pattern[str]:
+        longest_first = sorted(self.special, key=len, reverse=True)
+        return re.compile("(" + ("|".join(map(re.escape, longest_first)) or r"(?!)") + ")")
+
+    # -- rows of a bitmask --
+
+    def row(self, allowed: Collection[int]) -> Tensor:
+        """A row in which these tokens are allowed and no others."""
+        bits = torch.zeros(-(-self.size // 32) * 32, dtype=torch.bool)
+        bits[list(allowed)] = True
+        return _packed(bits)
+
+    def row_without(self, barred: Collection[int]) -> Tensor:
+        """A row in which all tokens but these are allowed."""
+        return ~self.row(barred)
+
+    @cached_property
+    def stop_row(self) -> Tensor:
+        """Only what ends the reply."""
+        return self.row(self.stops)
+
+    @cached_property
+    def plain_row(self) -> Tensor:
+        """All but the special tokens; those that end the reply are allowed."""
+        return self.row_without(self._numbers - self.stops)
+
+    def witness(self, named: Collection[int]) -> int | None:
+        """A special token that the grammar does not name, so that it is allowed only where any text is."""
+        return next((number for number in sorted(self._numbers) if number not in named | self.stops), None)
+
+    # -- tokens by what they write --
+
+    @cached_property
+    def _sorted(self) -> tuple[Sequence[bytes], Sequence[int]]:
+        """The texts of the plain tokens in order, and whose they are."""
+        pairs = sorted((text, number) for number, text in enumerate(self.texts)
+                       if text and number not in self._numbers and number not in self.stops)  # fmt: skip
+        return [text for text, _ in pairs], [number for _, number in pairs]
+
+    def beginning_with(self, prefix: bytes) -> Iterator[tuple[int, bytes]]:
+        """The plain tokens whose text begins with `prefix`, and that text."""
+        texts, numbers = self._sorted
+        for index in range(bisect_left(texts, prefix), len(texts)):
+            if not texts[index].startswith(prefix):
+                return
+            yield numbers[index], texts[index]
+
+    def leading_to(self, literal: bytes) -> Iterator[int]:
+        """The plain tokens whose text is the beginning of `literal`, or all of it."""
+        texts, numbers = self._sorted
+        for size in range(1, len(literal) + 1):
+            index = bisect_left(texts, literal[:size])
+            while index < len(texts) and texts[index] == literal[:size]:
+                yield numbers[index]
+                index += 1
+
+    def holding(self, literal: bytes) -> Sequence[tuple[int, bytes]]:
+        """The plain tokens with all of `literal` in them behind other text."""
+        if literal not in self._holding:
+            texts, numbers = self._sorted
+            self._holding[literal] = [
+                (number, text) for text, number in zip(texts, numbers, strict=True) if text.find(literal) > 0
+            ]
+        return self._holding[literal]
+
+    @cached_property
+    def _holding(self) -> dict[bytes, Sequence[tuple[int, bytes]]]:
+        return {}
+
+
+def _packed(bits: Tensor) -> Tensor:
+    """One bit a token, the first in the lowest bit, as xgrammar has them."""
+    places = torch.arange(32, dtype=torch.int64)
+    words = (bits.view(-1, 32).to(torch.int64) << places).sum(dim=1)
+    return words.to(torch.int32)  # wraps round: the top bit is the sign
+
+
+def is_allowed(row: Tensor, token: int) -> bool:
+    """Whether `row` allows `token`."""
+    return bool(int(row[token >> 5]) >> (token & 31) & 1)
+
+

@@ -1,0 +1,209 @@
+"""The local engine beside what transformers offers, same weights, same machine: `python -m benchmarks.local [--json]`.
+
+A random Qwen3 of the real vocabulary's size (6 layers, 256 wide, 151,936 tokens), float32 on one CPU thread, or
+`--device cuda --dtype bfloat16`. `mixed_*`: 24 requests of 4 to 64 new tokens at once. `equal_*`: a batch of 8
+alike. `grammar_overhead`: what a JSON schema for each of 32 rows adds to the time. Rates are tokens a second of
+processor time on a CPU, of time on the clock on CUDA; the sides take turns, and the best round of each counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, GenerationConfig, Qwen3Config
+
+from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.head import tune_head
+from streamsieve.backends.local.jobs import Job
+from streamsieve.backends.local.model import DTYPES, LocalModel, describe
+from streamsieve.backends.local.sampling_parameters import SamplingParameters
+from streamsieve.backends.local.slot_engine import slot_engine
+
+VOCABULARY = 151_936
+PROMPT = (20, 100)
+"""Tokens of a prompt: from, to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A prompt, and how many tokens shall come."""
+
+    prompt: list[int]
+    new: int
+
+
+def toy(device: str, dtype: str) -> LocalModel:
+    """The random model."""
+    torch.manual_seed(0)
+    config = Qwen3Config(
+        vocab_size=VOCABULARY,
+        hidden_size=256,
+        intermediate_size=768,
+        num_hidden_layers=6,
+        num_attention_heads=8,
+        num_key_value_heads=2,
+        head_dim=32,
+        max_position_embeddings=2048,
+        eos_token_id=None,
+        pad_token_id=0,
+    )
+    return describe(AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype]).to(device))
+
+
+def tuned(model: LocalModel) -> LocalModel:
+    """The same weights as our loader hands them over, beside the model as transformers has it."""
+    with torch.device("meta"):
+        other = AutoModelForCausalLM.from_config(model.model.config, dtype=model.dtype)
+    other.load_state_dict(model.model.state_dict(), assign=True)
+    for name, buffer in model.model.named_buffers():  # those that no state dict has
+        owner, _, attribute = name.rpartition(".")
+        setattr(other.get_submodule(owner), attribute, buffer)
+    tune_head(other)
+    return describe(other)
+
+
+def mixed(count: int) -> list[Request]:
+    """Requests of mixed lengths."""
+    dice = random.Random(7)
+    return [Request(_prompt(dice, dice.randint(*PROMPT)), dice.randint(4, 64)) for _ in range(count)]
+
+
+def equal(count: int, new: int = 24) -> list[Request]:
+    """Requests of one length."""
+    dice = random.Random(8)
+    return [Request(_prompt(dice, 61), new) for _ in range(count)]
+
+
+def _prompt(dice: random.Random, length: int) -> list[int]:
+    return [dice.randrange(VOCABULARY) for _ in range(length)]
+
+
+def sequential(model: LocalModel, requests: Sequence[Request]) -> None:
+    """`model.generate`, one request after the other."""
+    for request in requests:
+        batch(model, [request])
+
+
+def batch(model: LocalModel, requests: Sequence[Request]) -> None:
+    """`model.generate` for requests of one length at once."""
+    ids = torch.tensor([request.prompt for request in requests], device=model.device)
+    new = requests[0].new
+    output = model.model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, min_new_tokens=new, do_sample=False
+    )
+    assert output.shape[1] == ids.shape[1] + new
+
+
+class ContinuousBatching:
+    """transformers' own, with room for all requests at once. It runs only while it is measured."""
+
+    def __init__(self, model: LocalModel) -> None:
+        settings = GenerationConfig(do_sample=False, max_new_tokens=64, eos_token_id=-1, pad_token_id=0)
+        sizes = ContinuousBatchingConfig(page_size=32, num_blocks=256, max_batch_tokens=512, use_async_batching=False)
+        self._manager = model.model.init_continuous_batching(
+            generation_config=settings, continuous_batching_config=sizes
+        )
+
+    def __enter__(self) -> ContinuousBatching:
+        self._manager.start()
+        self([Request([1, 2, 3], 4)])
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._manager.stop(block=True, keep_for_next_session=True)
+
+    def __call__(self, requests: Sequence[Request]) -> None:
+        expected = {
+            self._manager.add_request(request.prompt, max_new_tokens=request.new): request.new for request in requests
+        }
+        while expected:
+            result = self._manager.get_result(timeout=600)
+            assert len(result.generated_tokens) == expected.pop(result.request_id), result.error
+
+
+def engine(subject: Engine, requests: Sequence[Request]) -> None:
+    """Our engine, all requests at once."""
+    asyncio.run(_engine(subject, requests))
+
+
+async def _engine(subject: Engine, requests: Sequence[Request]) -> None:
+    await asyncio.gather(*(_reply(subject, request) for request in requests))
+
+
+async def _reply(subject: Engine, request: Request) -> None:
+    job = Job(request.prompt, SamplingParameters(temperature=0), request.new, frozenset())
+    count = 0
+    async for tokens in subject.generate(job):
+        count += len(tokens)
+    assert count == request.new
+
+
+def timed(clock: Callable[[], float], run: Callable[[], None]) -> float:
+    """Seconds of `clock`."""
+    start = clock()
+    run()
+    return clock() - start
+
+
+def measure(model: LocalModel, rounds: int) -> dict[str, float]:
+    """The figures: tokens a second, and ratios."""
+    clock = time.process_time if model.device.type == "cpu" else time.perf_counter
+    load, alike = mixed(24), equal(8)
+    subject = slot_engine(tuned(model), rows=32)
+    subject.start()
+    continuous = ContinuousBatching(model)
+    engine(subject, alike)
+    batch(model, alike)
+    best: dict[str, float] = {}
+
+    def note(name: str, run: Callable[[], None]) -> None:
+        best[name] = min(best.get(name, float("inf")), timed(clock, run))
+
+    for _ in range(rounds):
+        note("mixed_sequential", partial(sequential, model, load))
+        note("mixed_engine", partial(engine, subject, load))
+        with continuous:
+            note("mixed_continuous", partial(continuous, load))
+        note("equal_batched", partial(batch, model, alike))
+        note("equal_engine", partial(engine, subject, alike))
+    subject.stop()
+    rates = {
+        name: sum(request.new for request in (load if name.startswith("mixed") else alike)) / seconds
+        for name, seconds in best.items()
+    }
+    return rates | {
+        "mixed_ratio_to_sequential": rates["mixed_engine"] / rates["mixed_sequential"],
+        "mixed_ratio_to_continuous": rates["mixed_engine"] / rates["mixed_continuous"],
+        "equal_ratio_to_batched": rates["equal_engine"] / rates["equal_batched"],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.local", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32", choices=DTYPES)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    figures = {
+        name: round(value, 3) for name, value in measure(toy(options.device, options.dtype), options.rounds).items()
+    }
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:28} {value:8.3f}")
+
+
+if __name__ == "__main__":
+    main()

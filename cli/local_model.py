@@ -1,0 +1,122 @@
+"""`streamsieve serve --model`: the options of a model that runs here, and how its loading is shown."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from streamsieve.cli.parser_options import count
+from streamsieve.wire.settings import Settings
+
+if TYPE_CHECKING:
+    from streamsieve.backends.local.application import LocalBackend
+
+NEEDED = ("torch", "transformers", "tokenizers", "xgrammar", "prometheus_client", "gguf", "accelerate")
+_BAR = 30
+
+
+def add_local_options(command: argparse.ArgumentParser) -> None:
+    """Add the options that only a model that runs here looks at."""
+    group = command.add_argument_group("a model that runs here (--model without --upstream)")
+    group.add_argument("--dtype", default="auto", help="float32, bfloat16, float16 or auto (default: %(default)s)")
+    group.add_argument("--device", default="auto", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
+    group.add_argument("--slots", type=count, metavar="N", help="replies that are written at once (default: by device)")
+    group.add_argument(
+        "--queue",
+        type=count,
+        metavar="N",
+        default=256,
+        help="replies that may wait; more get 429 (default: %(default)s)",
+    )
+    group.add_argument(
+        "--max-model-len", type=count, metavar="N", help="tokens of prompt and reply (default: the model's own)"
+    )
+    group.add_argument(
+        "--executor",
+        choices=("slots", "continuous"),
+        default="slots",
+        help="what runs the model; continuous is that of transformers, for CUDA with flash attention (default: slots)",
+    )
+
+
+def runs_here(options: argparse.Namespace) -> bool:
+    """Whether `--model` names weights, and no upstream has them: a folder that has a model, or a GGUF file."""
+    if options.upstream is not None or options.model is None:
+        return False
+    path = Path(options.model)
+    return path.suffix == ".gguf" or (path / "config.json").is_file() or any(path.glob("*.gguf"))
+
+
+def own_tokenizer(options: argparse.Namespace) -> str | None:
+    """The `tokenizer.json` of a model that runs here: its token ids come with the text."""
+    file = Path(options.model or "") / "tokenizer.json"
+    return str(file) if runs_here(options) and file.is_file() else None
+
+
+def need_local_extra() -> None:
+    """Raise ModuleNotFoundError where the extra `local` is not installed."""
+    for name in NEEDED:
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def local_backend(
+    options: argparse.Namespace, settings: Settings, failed: Callable[[Exception], None], out: TextIO
+) -> LocalBackend:
+    """The application. `failed` is told why the model cannot be loaded; the progress is shown on `out`.
+
+    Raises ModuleNotFoundError where the extra `local` is not installed.
+    """
+    need_local_extra()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
+    from streamsieve.backends.local.application import LocalBackend
+    from streamsieve.backends.local.runtime import ModelOptions, Runtime
+
+    chosen = ModelOptions(
+        source=Path(options.model),
+        dtype=options.dtype,
+        device=options.device,
+        slots=options.slots,
+        queue=options.queue,
+        max_model_len=options.max_model_len,
+        executor=options.executor,
+    )
+    return LocalBackend(
+        lambda progress: Runtime.load(chosen, settings, progress), report=LoadingShown(out).report, failed=failed
+    )
+
+
+class LoadingShown:
+    """Shows how far loading is: a bar on a terminal, elsewhere a line for each tenth."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._bars = out.isatty()
+        self._stage = ""
+        self._tenth = -1
+        self._line_open = False
+
+    def report(self, stage: str, percent: float) -> None:
+        """Show it. Called on the loading thread only."""
+        if stage != self._stage:
+            self._end_line()
+            self._stage, self._tenth = stage, -1
+        tenth = int(percent // 10)
+        if self._bars:
+            done = round(_BAR * percent / 100)
+            self._out.write(f"\r  {'█' * done}{'░' * (_BAR - done)} {percent:3.0f} % {stage}")
+            self._line_open = True
+        elif tenth > self._tenth:
+            self._out.write(f"  {stage}: {percent:.0f} %\n")
+        self._tenth = max(tenth, self._tenth)
+        if percent >= 100:
+            self._end_line()
+        self._out.flush()
+
+    def _end_line(self) -> None:
+        self._out.write("\n" if self._line_open else "")
+        self._line_open = False

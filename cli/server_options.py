@@ -1,0 +1,59 @@
+"""The options of `serve` that bound one reply, choose by model, and say who may ask."""
+
+from __future__ import annotations
+
+import argparse
+
+from streamsieve.cli.parser_options import count
+from streamsieve.wire.options import Options
+
+
+def add_server_options(command: argparse.ArgumentParser) -> None:
+    """Add the limits, `--announce-calls`, `--models`, `--header-parser`, `--cors-origin` and `--read-timeout`."""
+    command.add_argument("--max-body", type=count, metavar="BYTES", help="longer bodies and events pass unparsed")
+    command.add_argument(
+        "--max-held", type=count, metavar="CHARACTERS", help="a choice that holds back more goes on as text"
+    )
+    command.add_argument(
+        "--max-calls", type=count, metavar="NUMBER", help="calls of one choice; later ones are left out"
+    )
+    command.add_argument(
+        "--announce-calls",
+        action="store_true",
+        help="streams tell of each complete call once more, in an event of its own",
+    )
+    command.add_argument("--models", metavar="FILE", help="TOML: options that differ by the request's model")
+    command.add_argument(
+        "--header-parser",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a parser that a request may choose by its headers (docs/options.md); repeatable",
+    )
+    command.add_argument(
+        "--cors-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        help="browsers may ask from pages of this origin, '*' for any; repeatable",
+    )
+    command.add_argument(
+        "--read-timeout",
+        type=count,
+        metavar="SECONDS",
+        help="how long the upstream may send nothing (default: 600)",
+    )
+
+
+def server_options(options: argparse.Namespace) -> Options:
+    """Those that are fields of `Settings`; what is left out stays as it is there."""
+    given: Options = {"announce_calls": options.announce_calls, "header_parsers": options.header_parser}
+    if options.max_body is not None:
+        given["max_body"] = options.max_body
+    if options.max_held is not None:
+        given["max_held"] = options.max_held
+    if options.max_calls is not None:
+        given["max_calls"] = options.max_calls
+    if options.models is not None:
+        given["models"] = options.models
+    return given

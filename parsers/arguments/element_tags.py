@@ -1,0 +1,67 @@
+"""Arguments as nested elements, for structural tags: text typed by the schema, children, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from streamsieve.parsers import tag_parts
+from streamsieve.parsers.arguments.json_text import quote
+from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices
+from streamsieve.parsers.arguments.schema_types import convert, declared_types, is_plain_string
+from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_text
+from streamsieve.parsers.request import JsonSchema
+from streamsieve.parsers.tag_parts import JsonObject, Part, listed, sequence
+
+_DEPTH = 4
+"""How deep elements are written in one another; what is deeper is JSON."""
+_ITEM = "item"
+_SAMPLES = {"integer": "7", "number": "0.5", "boolean": "true", "null": "null", "array": "[1]", "object": '{"key": 1}'}
+
+
+@dataclass(frozen=True)
+class ElementTags:
+    """Elements whose tags begin with `tag`, by the schema `root`."""
+
+    tag: str
+    root: JsonSchema
+
+    def members(self, what: str, members: Members, space: str = "", depth: int = 0) -> JsonObject:
+        """One element a member, `space` before each, of those that are declared: others have keys that a closing
+        tag would have to say again, which no grammar can see to."""
+        own = [
+            (sequence(space, self._element(f"{what}.{key}", key, schema, depth)), key in members.required)
+            for key, schema in members.declared.items()
+        ]
+        return in_order(own)
+
+    def _element(self, what: str, key: str, schema: object, depth: int) -> JsonObject:
+        return sequence(f"{self.tag}{key}>", self._value(what, schema, depth), f"{self.tag}/{key}>")
+
+    def _value(self, what: str, schema: object, depth: int) -> JsonObject:
+        types = frozenset(declared_types(schema, self.root))
+        found = (way for choice in choices(schema, self.root) for way in self._ways(what, choice, types, depth))
+        return one_of(found, what)
+
+    def _ways(self, what: str, choice: Choice, types: frozenset[str], depth: int) -> Iterable[Part]:
+        kind = choice.kind
+        if kind in ("string", ANY_KIND):
+            texts = raw_text(choice, [self.tag])
+            return [text for text in texts if not isinstance(text, str) or convert(text, types) == f'"{quote(text)}"']
+        ways: list[Part] = []
+        if not choice.values and depth < _DEPTH:
+            ways += self._nested(what, choice, types, depth + 1)
+        if not is_plain_string(types) and convert(_SAMPLES[kind], types) == _SAMPLES[kind]:
+            schema = {"enum": list(choice.values)} if choice.values else alone(choice.schema, self.root)
+            ways.append(tag_parts.json(schema, [self.tag]))
+        return ways
+
+    def _nested(self, what: str, choice: Choice, types: frozenset[str], depth: int) -> Iterable[Part]:
+        """Children, where those, or none at all, are read as this kind of value."""
+        if choice.kind == "object" and not types & {"array", "string"} and choice.schema.get("properties"):
+            yield self.members(what, Members.of(choice.schema), "", depth)
+        if choice.kind == "array" and not types & {"object", "string"} and "prefixItems" not in choice.schema:
+            item = self._element(f"{what}[]", _ITEM, choice.schema.get("items", {}), depth)
+            least, most = choice.schema.get("minItems"), choice.schema.get("maxItems")
+            bounds = (least if isinstance(least, int) else 0, most if isinstance(most, int) else None)
+            yield listed(item, "", *bounds)

@@ -1,0 +1,129 @@
+"""A JSON schema taken apart into what one value may be: one kind each, references followed, alternatives apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from streamsieve.parsers.arguments.schema_types import resolve
+from streamsieve.parsers.errors import Inexpressible
+from streamsieve.parsers.request import JsonSchema
+
+_DEPTH = 16
+"""How deep references and alternatives are followed; deeper, or round in a circle, a choice is not taken apart."""
+_PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
+                 list: "array"}  # fmt: skip
+ANY_KIND = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One kind of value that a schema allows. `kind`: a JSON type, or empty where the schema does not say.
+
+    `schema`: what is said of it, without references at its top; `values`: the only values it may have, if any.
+    """
+
+    kind: str
+    schema: JsonSchema
+    values: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Members:
+    """What an object may hold. `others`: the schema of members that are not declared, None where there may be none."""
+
+    declared: Mapping[str, object] = field(default_factory=dict)
+    required: frozenset[str] = frozenset()
+    others: JsonSchema | None = None
+
+    @classmethod
+    def of(cls, schema: JsonSchema) -> Members:
+        """The members by an object's own schema; one that declares none and forbids none may hold any."""
+        declared = schema.get("properties")
+        declared = declared if isinstance(declared, Mapping) else {}
+        required = schema.get("required")
+        required = frozenset(one for one in required if isinstance(one, str)) if isinstance(required, list) else frozenset()
+        others = schema.get("additionalProperties", None if "properties" in schema else True)
+        allowed = others if isinstance(others, Mapping) else {} if others is True else None
+        return cls({**declared, **{key: {} for key in sorted(required - declared.keys())}}, required, allowed)
+
+
+def choices(schema: object, root: JsonSchema) -> list[Choice]:
+    """What a value of `schema`, a part of `root`, may be."""
+    return list(_choices(schema, root, _DEPTH))
+
+
+def argument_objects(schema: JsonSchema) -> list[Members]:
+    """What the arguments of a call may be whose parameters have `schema`: the members of each kind of object.
+
+    Raises Inexpressible where it allows no object.
+    """
+    found = [Members.of(choice.schema) for choice in choices(schema, schema) if choice.kind in ("object", ANY_KIND)]
+    if not found:
+        raise Inexpressible("the schema of the parameters allows no object")
+    return found
+
+
+def _choices(schema: object, root: JsonSchema, depth: int) -> Iterator[Choice]:
+    if not isinstance(schema, Mapping) or depth == 0:
+        yield from () if schema is False else (Choice(ANY_KIND, {}),)
+        return
+    if isinstance(reference := schema.get("$ref"), str):
+        yield from _choices(resolve(reference, root), root, depth - 1)
+        return
+    if isinstance(parts := schema.get("allOf"), list):
+        yield from _choices(_merged(schema, parts, root, depth), root, depth - 1)
+        return
+    for key in ("anyOf", "oneOf"):
+        if isinstance(options := schema.get(key), list):
+            rest = {name: value for name, value in schema.items() if name != key}
+            for option in options:
+                yield from _choices(_merged(rest, [option], root, depth), root, depth - 1)
+            return
+    yield from _by_type(schema)
+
+
+def _merged(schema: JsonSchema, parts: list[object], root: JsonSchema, depth: int) -> JsonSchema:
+    """A schema and all that its value must be besides, as one: members and what is required of them put together."""
+    merged = {name: value for name, value in schema.items() if name != "allOf"}
+    for part in parts:
+        while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and depth:
+            part, depth = resolve(part["$ref"], root), depth - 1
+        if not isinstance(part, Mapping):
+            continue
+        for name, value in part.items():
+            old = merged.get(name)
+            if isinstance(old, Mapping) and isinstance(value, Mapping):
+                merged[name] = {**old, **value}
+            elif name == "required" and isinstance(old, list) and isinstance(value, list):
+                merged[name] = [*old, *value]
+            else:
+                merged[name] = value
+    return merged
+
+
+def _by_type(schema: JsonSchema) -> Iterator[Choice]:
+    declared = schema.get("type")
+    kinds = [one for one in (declared if isinstance(declared, list) else [declared]) if isinstance(one, str)]
+    if schema.get("nullable") is True and kinds:
+        kinds.append("null")
+    listed = schema.get("enum")
+    values = [*listed] if isinstance(listed, list) else [schema["const"]] if "const" in schema else None
+    if values is not None:
+        for kind in dict.fromkeys(_PYTHON_TYPES.get(type(value), ANY_KIND) for value in values):
+            if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
+                yield Choice(kind, schema, tuple(one for one in values if _PYTHON_TYPES.get(type(one)) == kind))
+        return
+    inferred = [kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema]
+    for kind in dict.fromkeys(kinds or inferred[:1] or [ANY_KIND]):
+        yield Choice(kind, {**schema, "type": kind} if kind else schema)
+
+
+def alone(schema: object, root: JsonSchema) -> JsonSchema:
+    """`schema`, a part of `root`, as a schema of its own: what it refers to comes with it."""
+    if not isinstance(schema, Mapping):
+        return {} if schema is not False else {"enum": []}
+    if '"$ref"' not in json.dumps(schema, default=str):
+        return schema
+    return {**{key: value for key, value in root.items() if key not in ("type", "required")}, **schema}

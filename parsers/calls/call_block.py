@@ -1,0 +1,100 @@
+"""The calls of a reply as a grammar: what a call syntax says of them, and the replies that are made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from streamsieve.parsers.arguments.narrowed_pattern import not_starting_with
+from streamsieve.parsers.errors import Inexpressible
+from streamsieve.parsers.request import JsonSchema
+from streamsieve.parsers.tag_parts import (
+    JsonObject,
+    Part,
+    either,
+    optional,
+    pattern,
+    repeated,
+    sequence,
+    text,
+    triggered,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallBlock:
+    """`opener wrapper[0] first call { between call } closer wrapper[1]`, all calls of a reply that has nothing else.
+
+    `opener`: the marker with which the block begins within text; empty where it can begin only at the
+    answer's start.
+    `trigger`: as much of the block's beginning as makes it one, where that is more than the opener.
+    `call`: one call, of any tool. `wrapper`: what stands inside the opener and not at the answer's start.
+    `starts`: with what a block begins at the answer's start without an opener, if it can.
+    `openers`: every marker that opens calls; the ones that the block does not begin with are kept out of text.
+    """
+
+    call: JsonObject
+    opener: str = ""
+    trigger: str = ""
+    wrapper: tuple[str, str] = ("", "")
+    first: Part = ""
+    between: str = ""
+    closer: Part = ""
+    starts: tuple[str, ...] = ()
+    openers: tuple[str, ...] = ()
+
+    def bare(self, *, parallel: bool) -> JsonObject:
+        """The calls without opener and wrapper."""
+        more = [repeated(self.between, self.call)] if parallel else []
+        return sequence(self.first, self.call, *more, self.closer)
+
+    def _inside(self, *, parallel: bool) -> JsonObject:
+        return sequence(self.wrapper[0], self.bare(parallel=parallel), self.wrapper[1])
+
+    def calls(self, *, parallel: bool) -> JsonObject:
+        """Calls and nothing else; one where they may not be `parallel`."""
+        marked = [sequence(self.opener, self._inside(parallel=parallel))] if self.opener else []
+        return either(*([self.bare(parallel=parallel)] if self.starts else []), *marked)
+
+    def in_text(self, *, parallel: bool) -> JsonObject:
+        """Text with calls, or without any."""
+        marked = self._marked(parallel=parallel)
+        if not self.starts:
+            return marked
+        other, short = map(pattern, not_starting_with(self.starts))
+        called = sequence(self.bare(parallel=parallel), optional(marked if parallel else self._no_calls()))
+        return either(called, sequence(other, marked), short)
+
+    def _marked(self, *, parallel: bool) -> JsonObject:
+        """Text with calls behind the opener."""
+        if not self.opener:
+            return self._no_calls()
+        block = sequence(self.opener, self._inside(parallel=parallel))
+        trigger = self.trigger or self.opener
+        part = triggered(block, trigger, excludes=self._other_openers, once=not parallel)
+        return part if parallel else sequence(part, self._no_calls())
+
+    @property
+    def _other_openers(self) -> list[str]:
+        return [opener for opener in self.openers if opener != self.opener]
+
+    def _no_calls(self) -> JsonObject:
+        """Text in which no call begins."""
+        return text([*self._other_openers, self.trigger or self.opener])
+
+    def behind(self, opener: str, *, parallel: bool, then: JsonObject | None) -> JsonObject:
+        """What may follow an `opener` that is written already; `then`, text, where text may follow the calls."""
+        if opener not in {self.opener, *self.openers}:
+            known = ", ".join(map(repr, dict.fromkeys(filter(None, (self.opener, *self.openers)))))
+            raise Inexpressible(f"{opener!r} opens no call; what does: {known}")
+        inside = self._inside(parallel=parallel)
+        return inside if then is None else sequence(inside, then)
+
+    def text_behind(self, *, parallel: bool) -> JsonObject:
+        """What may follow the first calls where text may."""
+        return self._marked(parallel=True) if parallel else self._no_calls()
+
+
+def any_of(tools: Mapping[str, JsonSchema], call: Callable[[str, JsonSchema], JsonObject]) -> JsonObject:
+    """A call of any of `tools`, made by `call` of its name and the schema of its parameters."""
+    return either(*(call(name, schema) for name, schema in tools.items()))

@@ -1,0 +1,89 @@
+"""What a model may write, as a structural tag: the way from a format to a grammar that constrains generation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from streamsieve.parsers.errors import Inexpressible
+from streamsieve.parsers.rendering import render
+from streamsieve.parsers.request import JsonSchema, Request
+from streamsieve.parsers.results import Message, ToolCall
+from streamsieve.parsers.tag_parts import JsonObject, either, json, optional, sequence, text
+
+if TYPE_CHECKING:
+    from streamsieve.parsers.format import Format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a reply must be.
+
+    `calls`: whether it may or must be calls; `required` with one tool in `tools` is a named call.
+    `tools`: the tools that may be called, name to the schema of the parameters (empty: any object).
+    `bound`: those whose arguments must follow their schema; the others' may be any object.
+    `parallel`: whether there may be more than one call.
+    `response`: what an answer that is no call must be; None: any text.
+    `opener`: the opener of a call, or of a group of calls, that ended the thinking and is written already.
+    """
+
+    calls: Literal["none", "auto", "required"]
+    tools: Mapping[str, JsonSchema]
+    bound: frozenset[str]
+    parallel: bool = True
+    response: JsonSchema | None = None
+    opener: str = ""
+
+    @property
+    def schemas(self) -> dict[str, JsonSchema]:
+        """The tools, each with the schema that its arguments must follow."""
+        return {name: schema if name in self.bound else {} for name, schema in self.tools.items()}
+
+
+def structural_tag(format: Format, demand: Demand, request: Request) -> JsonObject:
+    """See `Format.structural_tag`."""
+    if demand.calls == "required" and not demand.tools:
+        raise Inexpressible("calls are required, and there is no tool that may be called")
+    if demand.calls != "none":
+        _check_names(format, demand)
+    made = format.messages.tag(demand, request) if format.messages else _reply(format, demand, request)
+    return {"type": "structural_tag", "format": made}
+
+
+def _check_names(format: Format, demand: Demand) -> None:
+    """Raise Inexpressible for a tool whose name would not be read as one."""
+    plain = replace(format, reasoning=None)
+    for name in demand.tools:
+        message = Message(None, None, [ToolCall("", name, "{}")])
+        try:
+            render(plain, message, Request(tools=demand.tools, parse_calls=True))
+        except Inexpressible:
+            raise Inexpressible(f"{format.name} has no way to call a tool of the name {name!r}") from None
+
+
+def _reply(format: Format, demand: Demand, request: Request) -> JsonObject:
+    """The reply of a format whose calls stand in text."""
+    # The chat templates of models that think have an empty line behind the thinking.
+    lead = optional(either("\n\n", "\n")) if format.reasoning and not demand.opener else sequence()
+    answer = _answer(format, demand.response) if demand.response is not None else None
+    if demand.calls == "none" or not demand.tools:
+        return sequence(lead, answer) if answer else text()
+    if format.calls is None:
+        raise Inexpressible(f"{format.name} has no calls")
+    block = format.calls.block(demand.schemas, request)
+    parallel = demand.parallel and format.calls.calls_in_reply == "many"
+    text_too = demand.calls == "auto" and answer is None
+    if demand.opener:
+        then = block.text_behind(parallel=parallel) if text_too else None
+        return block.behind(demand.opener, parallel=parallel, then=then)
+    if text_too:
+        return block.in_text(parallel=parallel)
+    calls = block.calls(parallel=parallel)
+    return sequence(lead, calls if answer is None or demand.calls == "required" else either(calls, answer))
+
+
+def _answer(format: Format, response: JsonSchema) -> JsonObject:
+    """An answer of the schema `response`, in the tags that the format may write round it."""
+    opener, closer = format.reasoning.answer[0] if format.reasoning and format.reasoning.answer else ("", "")
+    return sequence(optional(opener), json(response), optional(closer))

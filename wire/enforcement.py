@@ -1,0 +1,147 @@
+"""Calls and answers that a request demands, as a constraint that its upstream enforces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamsieve.parsers.errors import Inexpressible
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.request import JsonSchema
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import json
+from streamsieve.parsers.thinking_tag import behind_thinking, may_think, whole_reply
+from streamsieve.wire.call_schema import call_schema, reading
+from streamsieve.wire.constraints import with_schema, with_tag
+from streamsieve.wire.dialects.dialect import Dialect
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.refusal import Refused
+from streamsieve.wire.response_format import is_constraint, schema_of
+from streamsieve.wire.settings import ToolStrictLevel
+from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
+
+
+def enforce(prepared: Prepared) -> None:
+    """Have the upstream enforce what the request demands, and read the reply as that makes it.
+
+    Raises Refused where calls are required, or an answer of a schema, and that cannot be enforced, unless
+    `enforcement` is best effort.
+    """
+    settings, dialect = prepared.settings, prepared.settings.dialect
+    if dialect is None or settings.format is None or prepared.upstream_api != "chat" or dialect.calls == "enforced":
+        return
+    choice = ToolChoice.of(prepared.body, prepared.request) if settings.reads_calls else NO_CALLS
+    response = schema_of(prepared.body.get("response_format"))
+    if not _needs_us(prepared, dialect, settings.format, choice, response):
+        return
+    demand = Demand(
+        calls=choice.calls,
+        tools=choice.tools,
+        bound=_bound(choice, settings.tool_strict_level),
+        parallel=prepared.request.parallel_tool_calls and not prepared.request.named_tool_choice,
+        response=response,
+    )
+    try:
+        _constrain(prepared, dialect, settings.format, demand)
+    except Inexpressible as error:
+        demanded = "tool_choice" if demand.calls == "required" else "response_format" if response is not None else None
+        if demanded is not None and settings.enforcement == "always":
+            raise Refused(f"{demanded} cannot be enforced: {error}", demanded) from error
+
+
+def _needs_us(
+    prepared: Prepared, dialect: Dialect, format: Format, choice: ToolChoice, response: JsonSchema | None
+) -> bool:
+    """Whether there is something to enforce that the upstream would not see to by itself."""
+    match choice.calls:
+        case "required":
+            return True
+        case "auto":
+            is_strict = prepared.settings.tool_strict_level != "auto" or any(choice.strict.values())
+            return response is not None or is_strict or len(choice.tools) < len(prepared.request.tools)
+        case "none":  # the upstream's own way with a response format would bind the thinking
+            binds = dialect.calls == "raw" and dialect.binds == "the reply" and may_think(format, prepared.request)
+            return response is not None and binds
+
+
+def _bound(choice: ToolChoice, level: ToolStrictLevel) -> frozenset[str]:
+    """The tools whose arguments must follow their schema.
+
+    As vLLM's documentation has it ("Constrained Decoding Behavior"): calls that are required follow it unless a
+    tool says `strict: false`, others where it says `strict: true`; at the level "parameter" all do.
+    """
+    if level == "parameter":
+        return frozenset(choice.tools)
+    unsaid = choice.calls == "required"
+    return frozenset(name for name in choice.tools if choice.strict.get(name, unsaid))
+
+
+def _constrain(prepared: Prepared, dialect: Dialect, format: Format, demand: Demand) -> None:
+    """Raises Inexpressible, naming what stands in the way; nothing has been changed then."""
+    body = prepared.body
+    for field in dialect.constraints:
+        if body.get(field) is not None:
+            raise Inexpressible(f"the request has a constraint of its own, {field!r}")
+    if demand.response is None and is_constraint(body.get("response_format")):
+        raise Inexpressible("the request has a 'response_format' that is no JSON schema")
+    if demand.calls == "required" and not demand.tools:
+        raise Inexpressible("there is no function that may be called")
+    if dialect.tag is None:
+        _constrain_by_schema(prepared, dialect, format, demand)
+    else:
+        _constrain_by_tag(prepared, dialect, format, demand)
+
+
+def _constrain_by_tag(prepared: Prepared, dialect: Dialect, format: Format, demand: Demand) -> None:
+    """A structural tag, in the format's own syntax; in JSON where the format has no grammar of its calls."""
+    try:
+        tag = whole_reply(format, demand, prepared.request)
+    except Inexpressible:
+        answer = json(_answer_schema(demand))
+        span = None if format.messages or format.reasoning is None else format.reasoning.of(prepared.request)
+        content = behind_thinking(span, prepared.request, answer) if span else answer
+        tag = {"type": "structural_tag", "format": content}
+        _read_as_json(prepared, format, demand)
+    prepared.send(with_tag(prepared.body, dialect, tag))
+
+
+def _constrain_by_schema(prepared: Prepared, dialect: Dialect, format: Format, demand: Demand) -> None:
+    schema = _answer_schema(demand)
+    if dialect.binds == "the answer" and format.messages:
+        raise Inexpressible(f"the answers of {format.name} are messages, which no JSON schema describes")
+    if dialect.binds == "the reply" and may_think(format, prepared.request):
+        _think_not(prepared, dialect, format)
+    prepared.send(with_schema(prepared.body, dialect, schema))
+    _read_as_json(prepared, format, demand)
+
+
+def _answer_schema(demand: Demand) -> JsonObject:
+    """Raises Inexpressible where the answer may be any text."""
+    if demand.calls == "required" or (demand.calls == "auto" and demand.response is not None):
+        return call_schema(demand)
+    if demand.response is None:
+        raise Inexpressible("a JSON schema cannot leave it open whether there is a call")
+    return dict(demand.response)
+
+
+def _read_as_json(prepared: Prepared, format: Format, demand: Demand) -> None:
+    if demand.calls != "none":
+        prepared.settings = prepared.settings.reading(reading(format, demand))
+
+
+def _think_not(prepared: Prepared, dialect: Dialect, format: Format) -> None:
+    """Switch thinking off, since the constraint would bind it; the reply is read accordingly.
+
+    Raises Inexpressible where it cannot be switched off.
+    """
+    span, request = format.reasoning, prepared.request
+    assert span is not None
+    switch = dict.fromkeys(span.switch.keys[:1], False) | dict([span.switch.level] if span.switch.level else [])
+    quiet = replace(request, chat_template_kwargs={**request.chat_template_kwargs, **switch})
+    if not switch or may_think(format, quiet):
+        raise Inexpressible(f"the constraint would bind the thinking, which {format.name} cannot switch off")
+    given = prepared.body.get("chat_template_kwargs")
+    template = {"chat_template_kwargs": {**(given if isinstance(given, dict) else {}), **switch}}
+    fields = template if dialect.thinking_off == "template" else dialect.thinking_off
+    prepared.send({**prepared.body, **fields})
+    prepared.request = quiet

@@ -1,0 +1,61 @@
+"""A request on its way to the upstream, and what has been decided of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from streamsieve.parsers.request import Request
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.settings import Settings
+
+Headers = Sequence[tuple[bytes, bytes]]
+"""Raw, in order, names in lower case."""
+
+Api = Literal["chat", "responses", "completions"]
+
+
+@dataclass(slots=True)
+class Prepared:
+    """One request and what has been decided of it; each step of `prepare` changes what it decides.
+
+    `api`: what the client speaks. `upstream_api`: what the upstream is asked by. `path`: the path that it
+    is asked at. `body`: the JSON object that it is sent. `request`: how the reply is read. `asked`: what
+    the client wrote.
+    """
+
+    settings: Settings
+    api: Api
+    upstream_api: Api
+    path: str
+    headers: Headers
+    body: JsonObject
+    request: Request
+    changed: bool = False
+    """Whether the upstream is sent something else than the client wrote; `send` sees to it."""
+    keep_ids: bool = True
+    """Whether the client gets the upstream's token ids: not where only we asked for them."""
+    asked: JsonObject = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.asked = self.body
+
+    def send(self, body: JsonObject) -> None:
+        """Have the upstream sent this body."""
+        self.body = body
+        self.changed = True
+
+    def read(self, body: JsonObject) -> None:
+        """Have the reply read as that to this chat completion request."""
+        self.request = request_of(body, self.settings)
+
+
+def request_of(body: JsonObject, settings: Settings) -> Request:
+    """How the reply to a chat completion request is read by these settings."""
+    return Request.from_body(
+        body,
+        prompt_tail=settings.prompt_tail,
+        unknown_tools=settings.unknown_tools,
+        max_calls=settings.max_calls,
+    )

@@ -1,0 +1,54 @@
+"""How a reply starts, as far as the request itself says more of it than `chat_template_kwargs`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamsieve.parsers.reasoning import ReasoningSpan
+from streamsieve.wire.prepared import Prepared
+
+
+def follow_effort(prepared: Prepared) -> None:
+    """Thinking switched as the upstream switches it for a `reasoning_effort`."""
+    dialect, request = prepared.settings.dialect, prepared.request
+    effort = prepared.body.get("reasoning_effort")
+    if dialect is None or not isinstance(effort, str):
+        return
+    switches = dict.fromkeys(dialect.effort_switches, effort != "none")
+    if switches:
+        kwargs = {**switches, **request.chat_template_kwargs}
+        prepared.request = replace(request, chat_template_kwargs=kwargs)
+
+
+def follow_final_message(prepared: Prepared) -> None:
+    """With `continue_final_message` the reply goes on in the tray that the last message ends in."""
+    format, body = prepared.settings.format, prepared.body
+    messages = body.get("messages")
+    if format is None or format.reasoning is None or body.get("continue_final_message") is not True:
+        return
+    if prepared.request.prompt_tail is not None or not isinstance(messages, list) or not messages:
+        return
+    tail = _tail(messages[-1], format.reasoning.of(prepared.request))
+    if tail is not None:
+        prepared.request = replace(prepared.request, prompt_tail=tail)
+
+
+def _tail(message: object, span: ReasoningSpan) -> str | None:
+    """What a prompt ends in that ends in this message, left open; None where it says nothing yet."""
+    if not isinstance(message, dict):
+        return None
+    content = _text(message.get("content"))
+    reasoning = message.get("reasoning") or message.get("reasoning_content")
+    opener, closer = span.pairs[0]
+    if any(tag in content for pair in span.pairs for tag in pair):
+        return content
+    if content:
+        return f"{closer}{content}"
+    return f"{opener}{reasoning}" if isinstance(reasoning, str) and reasoning else None
+
+
+def _text(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    return "".join(part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str))

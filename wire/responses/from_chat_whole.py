@@ -1,0 +1,51 @@
+"""A whole chat completion as a whole response."""
+
+from __future__ import annotations
+
+from streamsieve.parsers.request import Request
+from streamsieve.wire import json_text
+from streamsieve.wire.choice import PARSING, State
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.parser import open_parser
+from streamsieve.wire.responses.chat_reader import ChatReader, refusal_of
+from streamsieve.wire.responses.event_writer import EventWriter
+from streamsieve.wire.responses.output import Output
+from streamsieve.wire.responses.reply_object import ReplyObject, ending, usage_of
+from streamsieve.wire.responses.text_kind import reasoning_kind
+from streamsieve.wire.settings import Settings
+from streamsieve.wire.text_reader import TextReader
+
+
+async def rewrite(body: bytes, settings: Settings, request: Request, asked: JsonObject) -> bytes:
+    """The response for the completion `body`; the same bytes where they are none. `asked`: the client's body."""
+    try:
+        completion = json_text.decode(body)
+    except json_text.NotJsonError:
+        return body
+    choice = _first_choice(completion)
+    message = choice.get("message")
+    if not isinstance(completion, dict) or not isinstance(message, dict):
+        return body
+    parser = open_parser(settings, request, whole=True)
+    text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_body)
+    reader = ChatReader(text, PARSING if settings.parses else State.PASSING)
+    given = choice.get("finish_reason")
+    reason = given if isinstance(given, str) and given else None
+    output = Output(EventWriter(), reasoning_kind(asked))
+    try:
+        output.add(await reader.read(message, choice))
+        output.refuse(refusal_of(message))
+        output.add(await (reader.end() if reason is None else reader.finish(reason)))
+    finally:
+        await reader.text.aclose()
+    output.close("completed" if ending(reason) == "completed" else "incomplete")
+    reply = ReplyObject(asked, completion.get("created"), completion.get("model"))
+    reply.usage = usage_of(completion, reader.text.attribution)
+    return json_text.encode(reply.ended(reason, output.items))
+
+
+def _first_choice(completion: object) -> JsonObject:
+    match completion:
+        case {"choices": [dict(choice), *_]}:
+            return choice
+    return {}

@@ -1,0 +1,134 @@
+"""The items of a response that the upstream made, with the raw text of its messages sorted."""
+
+from __future__ import annotations
+
+from streamsieve.parsers.request import Request
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.parser import open_parser
+from streamsieve.wire.responses.output import Output
+from streamsieve.wire.settings import Settings
+from streamsieve.wire.text_reader import TextReader
+
+_SORTED = frozenset({"reasoning", "function_call"})
+"""An upstream that sends one of these sorts its replies itself: from there on its messages are not parsed."""
+
+_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+class Sorter:
+    """Takes the upstream's items in their order, a message's text as it comes.
+
+    Each message is a reply of the model by itself, and has a parser of its own. It ends where the next
+    item begins, or with the response. `output` holds what came of it all.
+    """
+
+    def __init__(self, settings: Settings, request: Request, output: Output, *, whole: bool) -> None:
+        """`whole`: each message comes in one piece."""
+        self.output = output
+        self._settings = settings
+        self._request = request
+        self._whole = whole
+        self._sorts = settings.parses
+        self._places: dict[object, int | None] = {}  # of the upstream's other items in our output; None: left out
+        self._read: set[object] = set()  # the upstream's messages that are parsed
+        self._text: TextReader | None = None  # of the newest of these
+        self._is_empty = True
+
+    def is_read(self, index: object) -> bool:
+        """Whether the upstream's item at this `output_index` is a message that is parsed."""
+        return index in self._read
+
+    def place(self, index: object) -> int | None:
+        """Where an item that is taken as it is stands in our output; None where it is not there."""
+        return self._places.get(index)
+
+    def knows(self, index: object) -> bool:
+        """Whether the upstream has begun an item at this `output_index`."""
+        return index in self._read or index in self._places
+
+    async def begin(self, index: object, item: JsonObject) -> bytes:
+        """The upstream's next item. The events are those of what ends and of what the item holds already."""
+        out = await self.end("stop")
+        if self._sorts and item.get("type") == "message":
+            self._read.add(index)
+            self._text = self._reader()
+            self._is_empty = True
+            return out + await self._content(item)
+        self._sorts = self._sorts and item.get("type") not in _SORTED
+        is_hidden = item.get("type") == "reasoning" and not self._request.include_reasoning
+        self._places[index] = None if is_hidden else self.output.put(item)
+        return out
+
+    async def text(self, delta: str, given: JsonObject) -> bytes:
+        """More text of the newest message, none where that has ended; `given` tells of its tokens."""
+        if self._text is None:
+            return b""
+        self._is_empty = False
+        return self.output.add(await self._text.feed(delta, given))
+
+    async def plain(self, delta: str) -> bytes:
+        """More text of the newest message, which `is_steady`."""
+        assert self._text is not None
+        return self.output.plain(await self._text.events(delta))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether there is no more to do for text than to parse it."""
+        return self._text is not None and self._text.is_steady
+
+    async def done(self, index: object, item: JsonObject) -> bytes:
+        """What the upstream says that an item has become; a message's text counts where none of it came before."""
+        if index in self._read:
+            return await self._content(item) if self._is_empty else b""
+        place = self._places.get(index)
+        if place is not None:
+            self.output.replace(place, item)
+        return b""
+
+    async def end(self, reason: str | None) -> bytes:
+        """The newest message is over, where one is open. `reason`: the finish reason; None where it broke off."""
+        text, self._text = self._text, None
+        if text is None:
+            return b""
+        out = self.output.add(await text.finish(reason))
+        await text.aclose()
+        if reason is None:
+            return out
+        return out + self.output.close("completed" if reason == "stop" else "incomplete")
+
+    async def aclose(self) -> None:
+        """Free the parser that is open."""
+        if self._text is not None:
+            await self._text.aclose()
+
+    def _reader(self) -> TextReader:
+        parser = open_parser(self._settings, self._request, whole=self._whole)
+        limit = self._settings.max_body if self._whole else self._settings.max_held
+        return TextReader(parser, special=self._settings.special_tokens, max_held=limit)
+
+    async def _content(self, item: JsonObject) -> bytes:
+        """The events of the parts of a message."""
+        out = b""
+        parts = item.get("content")
+        for part in parts if isinstance(parts, list) else ():
+            match part:
+                case {"type": "output_text", "text": str(text)} if text:
+                    out += await self.text(text, tokens_given(part))
+                case {"type": "refusal", "refusal": str(text)}:
+                    out += self.output.refuse(text)
+        return out
+
+
+def tokens_given(holder: JsonObject) -> JsonObject:
+    """The log probabilities of a part or an event, in the place where a chat choice has them."""
+    return {"logprobs": {"content": logprobs}} if (logprobs := holder.get("logprobs")) else {}
+
+
+def finish_reason(response: JsonObject) -> str:
+    """The finish reason that a response ended by."""
+    match response:
+        case {"incomplete_details": {"reason": str(reason)}}:
+            return _INCOMPLETE.get(reason, reason)
+        case {"status": "incomplete"}:
+            return "length"
+    return "stop"

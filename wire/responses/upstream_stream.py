@@ -1,0 +1,144 @@
+"""A streamed response of an upstream that left raw text in its messages."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from streamsieve.parsers.request import Request
+from streamsieve.wire import json_text, sse
+from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.responses.delta_pattern import DeltaPatterns
+from streamsieve.wire.responses.event_writer import EventWriter
+from streamsieve.wire.responses.output import Output
+from streamsieve.wire.responses.reply_object import BROKEN_OFF
+from streamsieve.wire.responses.sorter import Sorter, finish_reason, tokens_given
+from streamsieve.wire.responses.text_kind import reasoning_kind
+from streamsieve.wire.settings import Settings
+
+
+class UpstreamStream:
+    """One response. What is not of a message that is parsed goes on, numbered anew.
+
+    A message's items are done at the response's end, where it is known whether it was cut. A response
+    whose end the upstream leaves out gets none from us: what is held goes out, and its items stay open.
+    """
+
+    mode: Literal["stream"] = "stream"
+
+    def __init__(self, settings: Settings, request: Request, asked: JsonObject) -> None:
+        """`asked`: the body of the client's request."""
+        self._decoder = sse.Decoder(settings.max_body)
+        self._writer = EventWriter()
+        output = Output(self._writer, reasoning_kind(asked))
+        self._sorter = Sorter(settings, request, output, whole=False)
+        self._patterns = DeltaPatterns()  # of the newest message, while that is steady
+        self._is_over = False
+
+    async def feed(self, data: bytes) -> bytes:
+        """What the client gets for the next bytes of the body: whole events, or nothing."""
+        if self._decoder.between_events:
+            alike = await self._alike(data)
+            if alike is not None:
+                return alike
+        return b"".join([await self._event(event) for event in self._decoder.feed(data)])
+
+    async def close(self) -> bytes:
+        """The body has ended. What it ended in, if it is no whole event, comes last and unchanged."""
+        rest = self._decoder.close()
+        return await self._sorter.end(None) + (rest.raw if rest else b"")
+
+    async def break_off(self) -> bytes:
+        """The body broke: what is held, and an error event that says so. Half an event is dropped."""
+        if self._is_over:
+            return b""
+        return await self._sorter.end(None) + self._writer.write("error", {**BROKEN_OFF, "param": None})
+
+    async def aclose(self) -> None:
+        """Free the parsers; nothing is emitted."""
+        await self._sorter.aclose()
+
+    async def _alike(self, raw: bytes) -> bytes | None:
+        """The events for one that differs from an earlier delta only in text and number; None for any other."""
+        pattern = self._patterns.newest
+        text = pattern.text(raw) if pattern else None
+        return await self._sorter.plain(text) if text else None
+
+    async def _event(self, event: sse.Event) -> bytes:
+        if event.data is None:
+            return event.raw
+        alike = await self._alike(event.raw)
+        if alike is not None:
+            return alike
+        if event.data == sse.DONE:
+            self._patterns.forget()
+            return await self._sorter.end(None) + event.raw
+        try:
+            body = json_text.decode(event.data)
+        except json_text.NotJsonError:
+            return event.raw
+        if not isinstance(body, dict):
+            return event.raw
+        if body.get("type") != _TEXT:
+            self._patterns.forget()
+        match body:
+            case {"type": "response.output_text.delta", "output_index": index, "delta": str(delta)}:
+                return await self._delta(body, index, delta, event)
+            case {"type": "response.output_item.added", "output_index": index, "item": dict(item)}:
+                return await self._sorter.begin(index, item) + self._pass_of_item(body, index, event)
+            case {"type": "response.output_item.done", "output_index": index, "item": dict(item)}:
+                return await self._sorter.done(index, item) + self._pass_of_item(body, index, event)
+            case {"type": "response.refusal.delta", "output_index": index, "delta": str(delta)} if self._sorter.is_read(
+                index
+            ):
+                return self._sorter.output.refuse(delta)
+            case {"output_index": index}:
+                return self._pass_of_item(body, index, event)
+            case {"type": str(kind), "response": dict(response)} if kind in _TERMINAL:
+                return await self._terminal(kind, body, response, event)
+        if body.get("error") or body.get("type") == "error" or event.is_error:
+            return await self._sorter.end(None) + self._pass(body, event)
+        return self._pass(body, event)
+
+    async def _delta(self, body: JsonObject, index: object, delta: str, event: sse.Event) -> bytes:
+        begun = b""
+        if not self._sorter.knows(index):  # an upstream that leaves out what comes before
+            begun = await self._sorter.begin(index, {"type": "message"})
+        if not self._sorter.is_read(index):
+            return begun + self._pass_of_item(body, index, event)
+        out = await self._sorter.text(delta, tokens_given(body))
+        if self._sorter.is_steady and not body.get("logprobs"):
+            self._patterns.learn(event.raw, body)
+        else:
+            self._patterns.forget()
+        return begun + out
+
+    async def _terminal(self, kind: str, body: JsonObject, response: JsonObject, event: sse.Event) -> bytes:
+        """How the response ended, after what ends with it, with our output in the place of the upstream's."""
+        out = b""
+        items = response.get("output")
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            if isinstance(item, dict) and not self._sorter.knows(index):  # it was not streamed
+                out += await self._sorter.begin(index, item)
+        out += await self._sorter.end(finish_reason(response) if _TERMINAL[kind] else None)
+        self._is_over = True
+        return out + self._pass(body, event, response={**response, "output": self._sorter.output.items})
+
+    def _pass_of_item(self, body: JsonObject, index: object, event: sse.Event) -> bytes:
+        """An event of an item that is taken as it is; nothing where that item is parsed or left out."""
+        place = self._sorter.place(index)
+        if place is None:
+            return b"" if self._sorter.knows(index) else self._pass(body, event)
+        return self._pass(body, event, output_index=place)
+
+    def _pass(self, body: JsonObject, event: sse.Event, **changes: object) -> bytes:
+        """The upstream's event with these fields changed, and the number that it has in our stream."""
+        changes["sequence_number"] = self._writer.number()
+        if all(body.get(name) == value for name, value in changes.items()):
+            return event.raw
+        return sse.encode(json_text.encode({**body, **changes}), event.fields)
+
+
+_TEXT = "response.output_text.delta"
+
+_TERMINAL = {"response.completed": True, "response.incomplete": True, "response.failed": False}
+"""The events that end a response, and whether its text came to an end by itself."""
