@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 
 from streamsieve.cli.parser_options import count
+from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.wire.completions.renderer import Renderer
 from streamsieve.wire.options import Options
 
 
 def add_server_options(command: argparse.ArgumentParser) -> None:
-    """Add the limits, `--announce-calls`, `--models`, `--header-parser`, `--cors-origin` and `--read-timeout`."""
+    """Add the limits, `--announce-calls`, `--models`, `--header-parser`, `--render-prompt`, `--cors-origin`, `--read-timeout`."""
     command.add_argument("--max-body", type=count, metavar="BYTES", help="longer bodies and events pass unparsed")
     command.add_argument(
         "--max-held", type=count, metavar="CHARACTERS", help="a choice that holds back more goes on as text"
@@ -29,6 +31,11 @@ def add_server_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a parser that a request may choose by its headers (docs/options.md); repeatable",
+    )
+    command.add_argument(
+        "--render-prompt",
+        action="store_true",
+        help="render the chat template of --model here; the upstream is only asked for completions",
     )
     command.add_argument(
         "--cors-origin",
@@ -54,6 +61,16 @@ def server_options(options: argparse.Namespace) -> Options:
         given["max_held"] = options.max_held
     if options.max_calls is not None:
         given["max_calls"] = options.max_calls
+    if options.render_prompt:
+        given["render_prompt"] = _renderer(options)
     if options.models is not None:
         given["models"] = options.models
     return given
+
+
+def _renderer(options: argparse.Namespace) -> Renderer:
+    from streamsieve.backends.prompt_renderer import prompt_renderer
+
+    if options.model is None or options.upstream is None:
+        raise ConfigurationError("--render-prompt: needs --upstream, and --model for its chat template")
+    return prompt_renderer(options.model)

@@ -10,7 +10,7 @@ from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.rendering import render
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message, ToolCall
-from streamsieve.parsers.tag_parts import JsonObject, either, json, optional, sequence, text
+from streamsieve.parsers.tag_parts import LEAD, JsonObject, either, json, optional, sequence, text
 
 if TYPE_CHECKING:
     from streamsieve.parsers.format import Format
@@ -64,8 +64,7 @@ def _check_names(format: Format, demand: Demand) -> None:
 
 def _reply(format: Format, demand: Demand, request: Request) -> JsonObject:
     """The reply of a format whose calls stand in text."""
-    # The chat templates of models that think have an empty line behind the thinking.
-    lead = optional(either("\n\n", "\n")) if format.reasoning and not demand.opener else sequence()
+    lead = LEAD if format.reasoning else sequence()  # behind thinking
     answer = _answer(format, demand.response) if demand.response is not None else None
     if demand.calls == "none" or not demand.tools:
         return sequence(lead, answer) if answer else text()

@@ -76,6 +76,10 @@ def repeated(*parts: Part) -> JsonObject:
     return {"type": "star", "content": sequence(*parts)}
 
 
+LEAD = optional(either("\n\n", "\n"))
+"""The empty line that chat templates have before calls and answers, or a line break."""
+
+
 def listed(item: Part, between: str, least: int = 1, most: int | None = None) -> JsonObject:
     """`item` from `least` to `most` times (None: without a limit), `between` two of them."""
     if most == 0:
@@ -96,14 +100,26 @@ def arguments(schema: JsonSchema) -> JsonObject:
 
 
 def behind(part: Part, start: str) -> JsonObject:
-    """What is left of `part` once `start`, the literal with which it begins, is written."""
+    """What is left of `part` once `start` is written; choices that begin otherwise are out.
+
+    Raises ValueError where none begins so.
+    """
     begin, *rest = _flat([part])
     if begin["type"] == "or":
-        return sequence(either(*(behind(choice, start) for choice in elements(begin))), *rest)
+        left = [sequence(one, *rest) for one in elements(begin)]
+        return either(*(behind(one, start) for one in left if _begins(one, start)))
     value = str(begin.get("value", ""))
+    if start.startswith(value) and begin["type"] == "const_string" and rest:
+        return behind(sequence(*rest), start.removeprefix(value)) if value != start else sequence(*rest)
     if not value.startswith(start):
-        raise ValueError(f"{value!r} does not begin with {start!r}")
+        raise ValueError(f"{part!r} does not begin with {start!r}")
     return sequence(value.removeprefix(start), *rest)
+
+
+def _begins(part: Part, start: str) -> bool:
+    begin, *_ = _flat([part])
+    value = str(begin.get("value", ""))
+    return begin["type"] != "const_string" or value.startswith(start) or start.startswith(value)
 
 
 def triggered(content: JsonObject, trigger: str, *, excludes: Iterable[str] = (), once: bool = False) -> JsonObject:
@@ -112,27 +128,11 @@ def triggered(content: JsonObject, trigger: str, *, excludes: Iterable[str] = ()
     `once`: with its end the text ends too.
     """
     return {
-        "type": "triggered_tags",
-        "triggers": [trigger],
-        "tags": [{"type": "tag", "begin": begin, "content": rest, "end": ""} for begin, rest in _begun(content, trigger)],
+        "type": "dispatch",
+        "rules": [[trigger, behind(content, trigger)]],
+        "loop": not once,
         "excludes": list(dict.fromkeys(excludes)),
-        "stop_after_first": once,
     }
-
-
-def _begun(part: Part, trigger: str) -> Iterator[tuple[str, JsonObject]]:
-    """The ways in which `part` begins with a literal as long as `trigger`, and what follows each."""
-    begin, *rest = _flat([part])
-    if begin["type"] == "or":
-        for choice in elements(begin):
-            yield from _begun(sequence(choice, *rest), trigger)
-    elif begin["type"] != "const_string":
-        raise ValueError(f"{begin['type']} begins with no literal")
-    elif len(value := str(begin["value"])) >= len(trigger):
-        yield value, sequence(*rest)
-    else:
-        for more, left in _begun(sequence(*rest), trigger[len(value) :]):
-            yield value + more, left
 
 
 def elements(part: Part) -> list[JsonObject]:

@@ -54,6 +54,14 @@ class Whole:
         self._limit = limit
         self._gathered = bytearray()
 
+    def after(self, first: Callable[[bytes], bytes]) -> Whole:
+        """The same, for a body of which `first` makes what is rewritten."""
+
+        async def both(body: bytes) -> bytes:
+            return await self._rewrite(first(body))
+
+        return Whole(both, self._limit)
+
     async def feed(self, data: bytes) -> bytes:
         if self.mode == "pass":
             return data

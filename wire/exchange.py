@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from streamsieve.wire import json_text
-from streamsieve.wire.body import Body, Mode, Untouched, Whole
+from streamsieve.wire.body import Body, Mode, Piped, Untouched, Whole
 from streamsieve.wire.chat_stream import ChatStream
 from streamsieve.wire.chat_whole import rewrite
+from streamsieve.wire.completions import reply as completions
 from streamsieve.wire.preparation import prepare
-from streamsieve.wire.prepared import Headers
+from streamsieve.wire.prepared import Headers, Prepared
 from streamsieve.wire.refusal import Refused
 from streamsieve.wire.responses.reply_body import reply_body
 from streamsieve.wire.settings import Settings
@@ -61,9 +62,14 @@ class Exchange:
         return self._body.mode
 
     def prompt_ended_in(self, tail: str) -> None:
-        """What the rendered prompt ended in, from an application that has rendered it; before `start`."""
-        if self._prepared is not None:
-            self._prepared.request = replace(self._prepared.request, prompt_tail=tail)
+        """What the rendered prompt ended in, from an application that has rendered it; before `start`.
+
+        Such an application knows that we are here, and sends token ids for us.
+        """
+        prepared = self._prepared
+        if prepared is not None:
+            prepared.request = replace(prepared.request, prompt_tail=tail)
+            prepared.keep_ids = prepared.asked.get("return_token_ids") is True
 
     def start(self, status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
         """The headers for the client; in mode "whole" the shell adds the content-length."""
@@ -71,13 +77,9 @@ class Exchange:
         prepared = self._prepared
         if kind == "pass" or prepared is None:
             return list(headers)
-        settings, request = prepared.settings, prepared.request
-        if prepared.api == "responses":
-            self._body = reply_body(kind, prepared)
-        elif kind == "stream":
-            self._body = ChatStream(settings, request, keep_ids=prepared.keep_ids)
-        else:
-            self._body = Whole(partial(rewrite, settings=settings, request=request, keep_ids=prepared.keep_ids), settings.max_body)
+        self._body = reply_body(kind, prepared) if prepared.api == "responses" else _chat_body(kind, prepared)
+        if prepared.prompt is not None:
+            self._body = _of_completions(self._body, prepared.settings.max_body)
         return [(name, value) for name, value in headers if name not in _OF_THE_OLD_BODY]
 
     def feed(self, data: bytes) -> Coroutine[object, object, bytes]:
@@ -95,6 +97,20 @@ class Exchange:
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
         await self._body.aclose()
+
+
+def _chat_body(kind: Mode, prepared: Prepared) -> Body:
+    settings, request, keep_ids = prepared.settings, prepared.request, prepared.keep_ids
+    if kind == "stream":
+        return ChatStream(settings, request, keep_ids=keep_ids)
+    return Whole(partial(rewrite, settings=settings, request=request, keep_ids=keep_ids), settings.max_body)
+
+
+def _of_completions(body: Body, limit: int) -> Body:
+    """`body`, which reads chat completions, for completions."""
+    return (
+        body.after(completions.whole) if isinstance(body, Whole) else Piped(completions.CompletionsAsChat(limit), body)
+    )
 
 
 def _kind(status: int, headers: Headers) -> Mode:

@@ -9,6 +9,7 @@ from typing import TypedDict
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.dialects import Upstream
+from streamsieve.wire.completions.renderer import Renderer
 from streamsieve.wire.routing import Models
 from streamsieve.wire.settings import (
     Deliver,
@@ -45,6 +46,7 @@ class Options(TypedDict, total=False):
     upstream: Upstream | None
     tool_strict_level: ToolStrictLevel
     enforcement: Enforcement
+    render_prompt: Renderer | None
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -7,6 +7,7 @@ import logging
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire import json_text
 from streamsieve.wire.asking import ask_for_raw_text
+from streamsieve.wire.completions.prompt import ask_with_prompt, render_prompt
 from streamsieve.wire.enforcement import enforce
 from streamsieve.wire.prepared import Headers, Prepared, request_of
 from streamsieve.wire.refusal import Refused
@@ -61,8 +62,10 @@ _STEPS = (
     _check_tool_choice,
     follow_effort,
     follow_final_message,
+    render_prompt,
     enforce,
     ask_for_raw_text,
+    ask_with_prompt,
 )
 """In this order: which settings, what the client speaks, whether it can be served, how its calls are enforced, what
 the upstream has to be asked for, and by which API."""

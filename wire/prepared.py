@@ -36,6 +36,8 @@ class Prepared:
     """Whether the upstream is sent something else than the client wrote; `send` sees to it."""
     keep_ids: bool = True
     """Whether the client gets the upstream's token ids: not where only we asked for them."""
+    prompt: str | None = None
+    """What the upstream goes on with, where it is not asked for a chat completion but for a completion."""
     asked: JsonObject = field(init=False)
 
     def __post_init__(self) -> None:

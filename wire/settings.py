@@ -16,6 +16,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.messages import OneOfBoth
 from streamsieve.parsers.response_template.file import load_template
 from streamsieve.parsers.tokens import SpecialTokens
+from streamsieve.wire.completions.renderer import Renderer
 from streamsieve.wire.dialects import DIALECTS, Upstream
 from streamsieve.wire.dialects.dialect import Dialect
 from streamsieve.wire.routing import Models, Route, check_header_parsers, for_headers, for_model, routes
@@ -57,7 +58,8 @@ class Settings:
     `upstream`: what stands behind, so that it is asked in its own words for raw text and for constraints;
     with None requests go on as they are. `tool_strict_level`: what of calls is constrained where the
     request does not say, as vLLM's `--tool-strict-level` has it. `enforcement`: whether a `tool_choice` that
-    cannot be enforced is refused ("always") or passed over ("best_effort").
+    cannot be enforced is refused ("always") or passed over ("best_effort"). `render_prompt`: makes the
+    prompt of a chat completion request here, and the upstream is asked at `/completions` to go on with it.
     """
 
     reasoning_parser: str | None = None
@@ -81,6 +83,7 @@ class Settings:
     upstream: Upstream | None = None
     tool_strict_level: ToolStrictLevel = "auto"
     enforcement: Enforcement = "always"
+    render_prompt: Renderer | None = None
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -106,6 +109,8 @@ class Settings:
             value = getattr(self, option)
             if not isinstance(value, str | None):
                 raise ConfigurationError(f"{option}: a string or None, not {value!r}")
+        if self.render_prompt is not None and not callable(self.render_prompt):
+            raise ConfigurationError(f"render_prompt: a function or None, not {self.render_prompt!r}")
         for option, unit in (("max_body", "bytes"), ("max_held", "characters"), ("max_calls", "calls")):
             value = getattr(self, option)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:

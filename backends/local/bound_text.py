@@ -12,6 +12,9 @@ from xgrammar import CompiledGrammar, GrammarMatcher
 from streamsieve.backends.local.literals import Literals
 from streamsieve.backends.local.vocabulary import Vocabulary, is_allowed
 
+Piece = str | bytes | int
+"""Text, or a special token by its number."""
+
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
@@ -86,14 +89,14 @@ class BoundText:
             self._tail = self._barred.tail(self._tail + self._vocabulary.texts[token])
         return True
 
-    def accept_written(self, pieces: Iterable[str | int]) -> bool:
+    def accept_written(self, pieces: Iterable[Piece]) -> bool:
         """Take what was written before the grammar was in force: text, and special tokens by their numbers.
 
         False where it may not stand at the beginning; nothing changes then.
         """
         return self._written(pieces) is not None
 
-    def _written(self, pieces: Iterable[str | int]) -> int | None:
+    def _written(self, pieces: Iterable[Piece]) -> int | None:
         """Take `pieces`; returns how many steps of the matcher they were."""
         taken = 0
         for piece in pieces:
@@ -114,7 +117,7 @@ class BoundText:
         witness, row = self._grammar.witness, self.row()
         return self._matcher.is_completed() and (row is None or (witness is not None and is_allowed(row, witness)))
 
-    def may_begin(self, pieces: Sequence[str | int]) -> bool:
+    def may_begin(self, pieces: Sequence[Piece]) -> bool:
         """Whether `pieces` may be taken here; nothing changes."""
         if (taken := self._written(pieces)) is None:
             return False

@@ -14,9 +14,9 @@ import xgrammar
 from streamsieve.backends.local.bound_text import Grammar
 from streamsieve.backends.local.marker_tokens import MarkerTokens, TagFault
 from streamsieve.backends.local.vocabulary import Vocabulary
-from streamsieve.backends.openai_error import bad_request
+from streamsieve.wire.refusal import Refused
 
-_PLACE_IN_CORE = re.compile(r"\[[\d:]+\] \S+\.(?:cc|h):\d+: ")
+_PLACE_IN_CORE = re.compile(r"\[[\d:]+\] \S+\.(?:cc|h):\d+: |^Check failed: .* is false: ")
 _REPEATS = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
 
@@ -50,13 +50,13 @@ class Grammars:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="grammar")
 
     async def compile(self, tag: Mapping[str, object], param: str) -> Grammar:
-        """The grammar of a structural tag. Raises `ApiError` (400) about the request's field `param` where it has none."""
+        """The grammar of a structural tag. Raises Refused about the request's field `param` where it has none."""
         self._check(tag, param)
         compiling = asyncio.get_running_loop().run_in_executor(self._threads, self._compiled, tag, param)
         try:
             return await asyncio.wait_for(compiling, self._limits.seconds)
         except TimeoutError as error:
-            raise bad_request(f"{param}: takes more than {self._limits.seconds:g} s to compile.", param) from error
+            raise Refused(f"{param}: takes more than {self._limits.seconds:g} s to compile.", param) from error
 
     def close(self) -> None:
         """End the threads; what they compile is finished first."""
@@ -68,7 +68,7 @@ class Grammars:
             exact = markers.exact(tag.get("format"))
             compiled = self._compiler.compile_structural_tag({"type": "structural_tag", "format": exact})
         except (TagFault, RuntimeError, ValueError) as error:
-            raise bad_request(f"{param}: {_said(error)}", param) from error
+            raise Refused(f"{param}: {_said(error)}", param) from error
         grammar = Grammar(
             compiled, self.vocabulary, self.vocabulary.witness(markers.named), tuple(sorted(markers.barred))
         )
@@ -80,9 +80,9 @@ class Grammars:
         try:
             characters = len(json.dumps(tag, ensure_ascii=False))
         except RecursionError as error:
-            raise bad_request(f"{param}: values are nested more than {limits.depth} deep.", param) from error
+            raise Refused(f"{param}: values are nested more than {limits.depth} deep.", param) from error
         except (TypeError, ValueError) as error:
-            raise bad_request(f"{param}: is not JSON.", param) from error
+            raise Refused(f"{param}: is not JSON.", param) from error
         choices = properties = repeats = deepest = 0
         for key, value, depth in _values(tag):
             deepest = max(deepest, depth)
@@ -100,7 +100,7 @@ class Grammars:
             ("repeats in patterns", repeats, limits.repeats),
         ):
             if is_now > most:
-                raise bad_request(f"{param}: {is_now} {what}; {most} are the most.", param)
+                raise Refused(f"{param}: {is_now} {what}; {most} are the most.", param)
 
 
 def _values(tag: Mapping[str, object]) -> Iterator[tuple[str, object, int]]:

@@ -42,7 +42,7 @@ class Literals:
         return self._rows[tail]
 
     def completing(self, tail: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-        """The tokens that complete a literal begun in `tail` or in themselves; the literal, and what they have behind."""
+        """The tokens that complete a literal begun in `tail` or in themselves, which, and what they have behind it."""
         for literal in self._literals:
             for start in range(len(tail) + 1):
                 begun = tail[start:]

@@ -23,6 +23,7 @@ from transformers import (
 from transformers.cache_utils import Cache
 from transformers.utils import logging as transformers_logging
 
+from streamsieve.backends.local.head import tune_head
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -106,7 +107,12 @@ def load(
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ConfigurationError(f"model: {path} cannot be loaded: {error}") from error
     progress(f"moving to {where}", 0.0)
-    return describe(model.to(where), name=path.stem if gguf else path.name, longest=limit, windows=windows)
+    model.to(where)
+    if where.type == "cpu":
+        _share_cores()
+        progress("measuring", 0.0)
+        tune_head(model)
+    return describe(model, name=path.stem if gguf else path.name, longest=limit, windows=windows)
 
 
 def describe(
@@ -207,11 +213,18 @@ def _cache_name(model: type[PreTrainedModel]) -> Literal["cache", "past_key_valu
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
+def _share_cores() -> None:
+    """Leave one core to the server, where there are more than two and nobody said otherwise."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if "OMP_NUM_THREADS" not in os.environ and cores > 2:
+        torch.set_num_threads(cores - 1)
+
+
 @contextmanager
 def _reported(progress: Progress) -> Iterator[None]:
     """Have the progress bars of transformers told to `progress` instead of drawn."""
 
-    class Bar(tqdm[object]):
+    class Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter only in its stubs
         def __init__(self, *arguments: object, **options: object) -> None:
             self._stage = str(options.get("desc") or "loading").rstrip(".").lower()
             super().__init__(*arguments, **{**options, "disable": True})

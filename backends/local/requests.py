@@ -84,7 +84,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ServedModel:
     """What of the model bears on what may be asked.
 
     `defaults`: sampling fields by name, as the model's generation config has them, for requests without.
@@ -96,13 +96,13 @@ class Limits:
     defaults: Mapping[str, object]
 
 
-def read_asked(body: Body, api: Api, limits: Limits) -> Asked:
+def read_asked(body: Body, api: Api, served: ServedModel) -> Asked:
     """Read what all requests for text have. Raises ApiError: 404 for another model, 400 for all else."""
     _check_fields(body, api)
-    _check_model(body, limits.name)
+    _check_model(body, served.name)
     stream = read_boolean(body, "stream")
-    sampling = _sampling(body, api, limits)
-    stop_token_ids = read_token_ids(body, "stop_token_ids", limits.vocabulary)
+    sampling = _sampling(body, api, served)
+    stop_token_ids = read_token_ids(body, "stop_token_ids", served.vocabulary)
     return Asked(
         stream=stream,
         include_usage=read_include_usage(body, stream),
@@ -110,7 +110,7 @@ def read_asked(body: Body, api: Api, limits: Limits) -> Asked:
         max_tokens=read_integer(body, "max_completion_tokens", 1) or read_integer(body, "max_tokens", 1),
         sampling=sampling,
         ending=Ending(
-            eos_token_ids=frozenset() if sampling.ignore_eos else limits.eos_token_ids,
+            eos_token_ids=frozenset() if sampling.ignore_eos else served.eos_token_ids,
             stop_token_ids=frozenset(stop_token_ids),
             strings=_stops(body),
             min_tokens=sampling.min_tokens,
@@ -192,13 +192,13 @@ def _check_model(body: Body, name: str) -> None:
         raise ApiError(404, message, param="model", code="model_not_found")
 
 
-def _sampling(body: Body, api: Api, limits: Limits) -> SamplingParameters:
+def _sampling(body: Body, api: Api, served: ServedModel) -> SamplingParameters:
     given = {name: body[name] for name in _SAMPLING if body.get(name) is not None}
     logprobs = _chat_logprobs(body) if api == "chat" else read_integer(body, "logprobs", 0, MAX_LOGPROBS)
     try:
-        fields = {**limits.defaults, **given, "logprobs": logprobs, "logit_bias": _logit_bias(body)}
+        fields = {**served.defaults, **given, "logprobs": logprobs, "logit_bias": _logit_bias(body)}
         sampling = SamplingParameters(**fields)  # type: ignore[arg-type]  # it checks them
-        sampling.check_vocabulary(limits.vocabulary)
+        sampling.check_vocabulary(served.vocabulary)
     except (ValueError, TypeError) as error:
         name = str(error).partition(":")[0]
         raise bad_request(f"{error}.", name if name in _KNOWN[api] else None) from error

@@ -67,24 +67,24 @@ class Routes:
         """The raw text of chat completions: the middleware on top sorts it."""
         runtime = self._runtime()
         body = await read_body(request)
-        asked = read_asked(body, "chat", runtime.limits)
+        asked = read_asked(body, "chat", runtime.served)
         check_tools(body)
         rendered, token_ids = await asyncio.to_thread(_chat_prompt, runtime, body)
         tell_prompt_tail(request.scope, rendered.tail)
         # Parsers look for special tokens, so they are text here, whatever `skip_special_tokens` says.
         reply = self._reply(request, runtime, asked, [_Prompt(token_ids)], skip_special=False)
-        return self._response(request, reply, ChatWriter(runtime.limits.name), asked, "chat")
+        return self._response(request, reply, ChatWriter(runtime.served.name), asked, "chat")
 
     async def completions(self, request: Request) -> Response:
         """Completions of bare prompts."""
         runtime = self._runtime()
         body = await read_body(request)
-        asked = read_asked(body, "completions", runtime.limits)
+        asked = read_asked(body, "completions", runtime.served)
         prompts = await asyncio.to_thread(_bare_prompts, runtime, body)
         if len(prompts) * asked.choices > MAX_CHOICES:
             raise bad_request(f"prompt, n: more than {MAX_CHOICES} choices.", "n")
         reply = self._reply(request, runtime, asked, prompts, skip_special=asked.skip_special_tokens)
-        return self._response(request, reply, TextWriter(runtime.limits.name), asked, "completions")
+        return self._response(request, reply, TextWriter(runtime.served.name), asked, "completions")
 
     async def models(self, request: Request) -> Response:
         """The one model."""
@@ -122,7 +122,7 @@ class Routes:
         """The text of `tokens`."""
         runtime = self._runtime()
         body = await read_body(request)
-        token_ids = read_token_ids(body, "tokens", runtime.limits.vocabulary)
+        token_ids = read_token_ids(body, "tokens", runtime.served.vocabulary)
         return JSONResponse({"prompt": await asyncio.to_thread(runtime.tokenizer.decode, token_ids)})
 
     async def metrics(self, request: Request) -> Response:
@@ -132,7 +132,7 @@ class Routes:
     def _card(self) -> dict[str, object]:
         runtime = self._runtime()
         return {
-            "id": runtime.limits.name,
+            "id": runtime.served.name,
             "object": "model",
             "created": self._created,
             "owned_by": "streamsieve",
@@ -216,7 +216,7 @@ def _bare_prompts(runtime: Runtime, body: Body) -> list[_Prompt]:
     special = read_boolean(body, "add_special_tokens", default=True)
     echo = read_boolean(body, "echo")
     made = []
-    for prompt in read_prompts(body, runtime.limits.vocabulary):
+    for prompt in read_prompts(body, runtime.served.vocabulary):
         token_ids = runtime.tokenizer.encode(prompt, special=special) if isinstance(prompt, str) else prompt
         text = (prompt if isinstance(prompt, str) else runtime.tokenizer.decode(prompt)) if echo else ""
         made.append(_Prompt(_some(token_ids, "prompt"), text))

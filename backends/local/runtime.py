@@ -10,7 +10,7 @@ from typing import Literal
 from streamsieve.backends.local.engine import Engine
 from streamsieve.backends.local.model import LocalModel, Progress, load
 from streamsieve.backends.local.prompt import ChatTemplate
-from streamsieve.backends.local.requests import Limits
+from streamsieve.backends.local.requests import ServedModel
 from streamsieve.backends.local.slot_engine import slot_engine
 from streamsieve.backends.local.tokenizer import Tokenizer
 from streamsieve.backends.local.vocabulary import Vocabulary
@@ -47,7 +47,7 @@ class Runtime:
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     template: ChatTemplate | None
-    limits: Limits
+    served: ServedModel
 
     @classmethod
     def load(
@@ -79,7 +79,9 @@ class Runtime:
             tokenizer=tokenizer,
             vocabulary=vocabulary,
             template=_template(tokenizer),
-            limits=Limits(name=model.name, vocabulary=model.vocabulary, eos_token_ids=eos, defaults=_defaults(model)),
+            served=ServedModel(
+                name=model.name, vocabulary=model.vocabulary, eos_token_ids=eos, defaults=_defaults(model)
+            ),
         )
 
 

@@ -146,5 +146,3 @@ def _packed(bits: Tensor) -> Tensor:
 def is_allowed(row: Tensor, token: int) -> bool:
     """Whether `row` allows `token`."""
     return bool(int(row[token >> 5]) >> (token & 31) & 1)
-
-

@@ -9,6 +9,7 @@ from streamsieve.parsers.arguments.narrowed_pattern import not_starting_with
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import (
+    LEAD,
     JsonObject,
     Part,
     either,
@@ -28,8 +29,9 @@ class CallBlock:
     `opener`: the marker with which the block begins within text; empty where it can begin only at the
     answer's start.
     `trigger`: as much of the block's beginning as makes it one, where that is more than the opener.
-    `call`: one call, of any tool. `wrapper`: what stands inside the opener and not at the answer's start.
-    `starts`: with what a block begins at the answer's start without an opener, if it can.
+    `call`: one call, of any tool. `wrapper`: what stands round the calls inside the opener.
+    `at_start`: what may stand round them at the answer's start instead of opener and wrapper, nothing at all
+    included; `starts`: with what such calls begin.
     `openers`: every marker that opens calls; the ones that the block does not begin with are kept out of text.
     """
 
@@ -40,36 +42,39 @@ class CallBlock:
     first: Part = ""
     between: str = ""
     closer: Part = ""
+    at_start: tuple[tuple[str, str], ...] = ()
     starts: tuple[str, ...] = ()
     openers: tuple[str, ...] = ()
 
-    def bare(self, *, parallel: bool) -> JsonObject:
-        """The calls without opener and wrapper."""
+    def _inside(self, wrapper: tuple[str, str], *, parallel: bool) -> JsonObject:
         more = [repeated(self.between, self.call)] if parallel else []
-        return sequence(self.first, self.call, *more, self.closer)
+        return sequence(wrapper[0], self.first, self.call, *more, self.closer, wrapper[1])
 
-    def _inside(self, *, parallel: bool) -> JsonObject:
-        return sequence(self.wrapper[0], self.bare(parallel=parallel), self.wrapper[1])
+    def _at_start(self, *, parallel: bool) -> list[JsonObject]:
+        return [self._inside(wrapper, parallel=parallel) for wrapper in self.at_start]
+
+    def _behind_opener(self, *, parallel: bool) -> JsonObject:
+        return self._inside(self.wrapper, parallel=parallel)
 
     def calls(self, *, parallel: bool) -> JsonObject:
         """Calls and nothing else; one where they may not be `parallel`."""
-        marked = [sequence(self.opener, self._inside(parallel=parallel))] if self.opener else []
-        return either(*([self.bare(parallel=parallel)] if self.starts else []), *marked)
+        marked = [sequence(self.opener, self._behind_opener(parallel=parallel))] if self.opener else []
+        return either(*self._at_start(parallel=parallel), *marked)
 
     def in_text(self, *, parallel: bool) -> JsonObject:
         """Text with calls, or without any."""
         marked = self._marked(parallel=parallel)
-        if not self.starts:
+        if not self.at_start:
             return marked
         other, short = map(pattern, not_starting_with(self.starts))
-        called = sequence(self.bare(parallel=parallel), optional(marked if parallel else self._no_calls()))
+        called = sequence(LEAD, either(*self._at_start(parallel=parallel)), optional(marked if parallel else self._no_calls()))
         return either(called, sequence(other, marked), short)
 
     def _marked(self, *, parallel: bool) -> JsonObject:
         """Text with calls behind the opener."""
         if not self.opener:
             return self._no_calls()
-        block = sequence(self.opener, self._inside(parallel=parallel))
+        block = sequence(self.opener, self._behind_opener(parallel=parallel))
         trigger = self.trigger or self.opener
         part = triggered(block, trigger, excludes=self._other_openers, once=not parallel)
         return part if parallel else sequence(part, self._no_calls())
@@ -87,7 +92,7 @@ class CallBlock:
         if opener not in {self.opener, *self.openers}:
             known = ", ".join(map(repr, dict.fromkeys(filter(None, (self.opener, *self.openers)))))
             raise Inexpressible(f"{opener!r} opens no call; what does: {known}")
-        inside = self._inside(parallel=parallel)
+        inside = self._behind_opener(parallel=parallel)
         return inside if then is None else sequence(inside, then)
 
     def text_behind(self, *, parallel: bool) -> JsonObject:

@@ -183,7 +183,7 @@ class CallObject:
         return sequence("{", *native_id, before, arguments(schema), "}")
 
 
-_ID = "[A-Za-z0-9_-]{1,40}"
+_ID = "[A-Za-z0-9_.:-]{1,40}"
 """What an id is written as that the model makes up."""
 
 

@@ -19,7 +19,7 @@ from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import Malformed, Markers, Reading
-from streamsieve.parsers.tag_parts import JsonObject, either, optional, sequence
+from streamsieve.parsers.tag_parts import JsonObject, either, sequence
 
 _DOTTED_RUN = re.compile(r"[\w.]*")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -99,13 +99,14 @@ class PythonicCalls(CallSyntax):
             return CallBlock(
                 opener=self.openers[0], first="\n", call=call, between="\n", closer=closer, openers=self.openers
             )
-        before, after = self.wrapper or ("", "")
+        wrappers = (("", ""), *([self.wrapper] if self.wrapper else []))
         return CallBlock(
             opener="".join(self.openers),
-            first=sequence(optional(before), "["),
+            first="[",
             call=call,
             between=", ",
-            closer=sequence("]", optional(after), *self.closers),
+            closer="".join(("]", *self.closers)),
+            at_start=wrappers if self.answer_starts else (),
             starts=self.answer_starts,
             openers=self.openers,
         )

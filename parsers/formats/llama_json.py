@@ -65,6 +65,7 @@ class BareJsonCalls(CallSyntax):
             trigger=f"\n{start}",
             call=any_of(tools, self.element.tag),
             between="; ",
+            at_start=(("", ""),),
             starts=(start,),
             openers=self.openers,
         )

@@ -46,6 +46,7 @@ class WrappedListCalls(CallSyntax):
             _BARE.block(tools, request),
             opener=opener,
             wrapper=("\n", f"\n{closer}"),
+            at_start=(("", ""),),
             starts=self.answer_starts,
             openers=tuple(one for one in self.openers if not one.startswith(_FENCE)),
         )

@@ -21,8 +21,20 @@ def choose_api(prepared: Prepared) -> None:
     prepared.api = prepared.upstream_api = "responses"
     if prepared.settings.responses == "parse":
         prepared.read(as_chat(prepared.body))
+        _ask_for_raw_text(prepared)
         return
     prepared.upstream_api = "chat"
     prepared.path = prepared.path.removesuffix(PATH) + CHAT_PATH
     prepared.send(translated(prepared.body))
     prepared.read(prepared.body)
+
+
+def _ask_for_raw_text(prepared: Prepared) -> None:
+    """The fields of the upstream's dialect that leave the markers in the text; it takes them by either API."""
+    settings, dialect = prepared.settings, prepared.settings.dialect
+    if dialect is None or settings.format is None:
+        return
+    # Whoever leaves the reasoning out, it has to be told apart first.
+    said = {name: value for name, value in prepared.body.items() if name != "include_reasoning"}
+    if said | dict(dialect.raw_text) != prepared.body:
+        prepared.send(said | dict(dialect.raw_text))

@@ -35,7 +35,7 @@ class DeltaPattern:
         Which bytes are the gaps is not guessed: with others in their place the event must read as the same
         body with these.
         """
-        gaps = [found for found in _GAPS.finditer(raw)]
+        gaps = list(_GAPS.finditer(raw))
         if sorted(filter(None, [found.lastgroup for found in gaps])) != ["number", "text"]:
             return None
         first, last = (found.span(found.lastgroup or 0) for found in gaps)

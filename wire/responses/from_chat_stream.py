@@ -15,7 +15,7 @@ from streamsieve.wire.parser import open_parser
 from streamsieve.wire.responses.chat_reader import ChatReader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
-from streamsieve.wire.responses.reply_object import BROKEN_OFF, ReplyObject, ending, error_of, usage_of
+from streamsieve.wire.responses.reply_object import BROKEN_OFF, SERVER_ERROR, ReplyObject, ending, error_of, usage_of
 from streamsieve.wire.responses.text_kind import reasoning_kind
 from streamsieve.wire.settings import Settings
 from streamsieve.wire.text_reader import TextReader
@@ -175,4 +175,4 @@ def _is_plain(chunk: JsonObject, choice: JsonObject, delta: JsonObject) -> bool:
 
 
 def _unreadable(fault: str) -> JsonObject:
-    return {"code": "server_error", "message": f"The upstream sent an event that cannot be read: it is {fault}."}
+    return {"code": SERVER_ERROR, "message": f"The upstream sent an event that cannot be read: it is {fault}."}

@@ -149,7 +149,7 @@ class TextItem:
     def grow(self, text: str, logprobs: list[JsonObject] | None = None) -> bytes:
         self._pieces.append(text)
         if logprobs:
-            self._logprobs += logprobs
+            self._logprobs += [_of_a_part(entry) for entry in logprobs]
         return self._delta.fill(text, logprobs and [_of_a_delta(entry) for entry in logprobs])
 
     def close(self, status: Status) -> bytes:
@@ -215,6 +215,21 @@ class CallItem:
 def new_id(prefix: str) -> str:
     """An id as OpenAI's are: the kind of the thing, and random hex."""
     return f"{prefix}_{uuid.uuid4().hex}"
+
+
+def _of_a_part(entry: JsonObject) -> JsonObject:
+    """An entry of log probabilities as parts have it: with bytes, which events of an upstream lack."""
+    tops = entry.get("top_logprobs")
+    return {
+        **_with_bytes(entry),
+        "top_logprobs": [_with_bytes(top) for top in (tops if isinstance(tops, list) else []) if isinstance(top, dict)],
+    }
+
+
+def _with_bytes(entry: JsonObject) -> JsonObject:
+    if entry.get("bytes") is not None:
+        return entry
+    return {**entry, "bytes": list(str(entry.get("token") or "").encode("utf-8", "surrogatepass"))}
 
 
 def _of_a_delta(entry: JsonObject) -> JsonObject:

@@ -40,7 +40,11 @@ _FIXED: JsonObject = {
 }
 """What is the same for every response: nothing is stored, and no input is left out."""
 
-BROKEN_OFF: JsonObject = {"code": "server_error", "message": "The reply broke off: what makes it has failed."}
+SERVER_ERROR = "server_error"
+_ERROR_CODES = frozenset({SERVER_ERROR, "rate_limit_exceeded", "invalid_prompt"})
+"""Those that have to do with text."""
+
+BROKEN_OFF: JsonObject = {"code": SERVER_ERROR, "message": "The reply broke off: what makes it has failed."}
 """The error where the body of the reply broke."""
 
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
@@ -76,8 +80,8 @@ class ReplyObject:
         status = "failed" if error else ending(reason)
         if status == "failed" and error is None:
             said = "without a finish reason" if reason is None else f"with the finish reason {reason!r}"
-            error = {"code": "server_error", "message": f"The upstream ended the reply {said}."}
-        more: JsonObject = {"error": error}
+            error = {"code": SERVER_ERROR, "message": f"The upstream ended the reply {said}."}
+        more: JsonObject = {"error": _of_a_response(error) if error else None}
         if status == "incomplete":
             more["incomplete_details"] = {"reason": _INCOMPLETE[str(reason)]}
         return self._as_json(status, output) | more
@@ -127,10 +131,16 @@ def error_of(event: JsonObject) -> JsonObject:
     fields = given if isinstance(given, dict) else {"message": given}
     code, message = fields.get("code"), fields.get("message")
     return {
-        "code": code if isinstance(code, str) and code else "server_error",
+        "code": code if isinstance(code, str) and code else SERVER_ERROR,
         "message": message if isinstance(message, str) and message else "The upstream reports an error.",
         "param": fields.get("param"),
     }
+
+
+def _of_a_response(error: JsonObject) -> JsonObject:
+    """An error as a response may have it, whose codes are a closed set."""
+    code = error["code"] if error["code"] in _ERROR_CODES else SERVER_ERROR
+    return {"code": code, "message": error["message"]}
 
 
 def _count(fields: object, name: str) -> int:

@@ -132,7 +132,8 @@ class UpstreamStream:
 
     def _pass(self, body: JsonObject, event: sse.Event, **changes: object) -> bytes:
         """The upstream's event with these fields changed, and the number that it has in our stream."""
-        changes["sequence_number"] = self._writer.number()
+        if isinstance(body.get("type"), str):  # else it is none of the API's events
+            changes["sequence_number"] = self._writer.number()
         if all(body.get(name) == value for name, value in changes.items()):
             return event.raw
         return sse.encode(json_text.encode({**body, **changes}), event.fields)

@@ -1,0 +1,71 @@
+"""An engine on the continuous batching of transformers: what of it suits the device."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from streamsieve.backends.local.continuous_executor import Batching, ContinuousExecutor
+from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.model import LocalModel
+from streamsieve.backends.local.paged_attention import PagedAttention
+from streamsieve.backends.local.slot_engine import ROWS
+from streamsieve.parsers.errors import ConfigurationError
+
+_TOKENS = {"cuda": 2048, "cpu": 256}
+"""Of one step: what takes about as long as a few steps of rows that write."""
+
+_PAGE = {"cuda": 256, "cpu": 32}
+"""On CUDA what flash attention reads; smaller ones are shared by more prompts."""
+
+_CPU_POSITIONS = 32_768
+"""Of the cache on a CPU, or the longest sequence: a step has a mask of all of them for each of its tokens."""
+
+
+def continuous_engine(
+    model: LocalModel, *, rows: int | None = None, positions: int | None = None, queue: int = 256
+) -> Engine:
+    """An engine, not started yet. Raises ConfigurationError where transformers cannot batch `model`.
+
+    `rows`: jobs that run at once; `queue`: jobs that may wait. `positions`: tokens that the cache holds for all rows
+    together; None for what fits on CUDA, and what is reasonable on a CPU.
+    """
+    kind = "cuda" if model.device.type == "cuda" else "cpu"
+    rows = ROWS[kind] if rows is None else rows
+    if rows < 1:
+        raise ConfigurationError(f"slots: {rows} is not 1 or more")
+    if positions is None and kind == "cpu":
+        positions = max(_CPU_POSITIONS, model.longest)
+    batching = Batching(
+        rows=rows,
+        tokens=max(_TOKENS[kind], rows),
+        page=_PAGE[kind],
+        pages=None if positions is None else -(-positions // _PAGE[kind]),
+    )
+    attention = PagedAttention(model)
+    _check(model, attention, batching)
+    executor = partial(ContinuousExecutor, model, attention, batching)
+    return Engine(
+        executor,
+        longest=model.longest,
+        rows=rows,
+        queue=queue,
+        chunk=batching.tokens,
+        chunk_alone=batching.tokens,
+    )
+
+
+@torch.inference_mode()
+def _check(model: LocalModel, attention: PagedAttention, batching: Batching) -> None:
+    """Raise ConfigurationError where there is no executor for `model`, or none for its longest sequence."""
+    try:
+        executor = ContinuousExecutor(model, attention, batching)
+    except (ValueError, KeyError, MemoryError, RuntimeError) as error:
+        raise ConfigurationError(f"executor: 'continuous' cannot run this model: {error}; choose 'slots'") from error
+    capacity = executor.usage.capacity
+    executor.close()
+    if capacity < model.longest:
+        raise ConfigurationError(
+            f"max_model_len: the cache holds {capacity} tokens, not one sequence of {model.longest}; choose less"
+        )

@@ -1,0 +1,168 @@
+"""Runs rows on the continuous batching of transformers: a paged cache, made for flash attention on CUDA.
+
+Its parts are used without its thread: the engine's own thread takes each step, so that cancelling, a failure
+and a step that hangs are the engine's business, as with slots. transformers says which tokens of which rows
+a step computes, and keeps the cache; the logits come here, and ours is the choice of the tokens.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import torch
+from torch import Tensor
+from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers.generation.continuous_batching.continuous_api import ContinuousBatchProcessor
+from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
+
+from streamsieve.backends.local.executor import Usage
+from streamsieve.backends.local.jobs import Token
+from streamsieve.backends.local.model import LocalModel
+from streamsieve.backends.local.paged_attention import PagedAttention
+from streamsieve.backends.local.row import Row
+from streamsieve.backends.local.scheduler import Work
+from streamsieve.backends.local.token_choice import TokenChoice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batching:
+    """How much runs at once.
+
+    `rows`: so many at most. `tokens`: of one step, those of prompts and of rows that write. `page`: tokens of a
+    page of the cache; prompts that begin alike share whole pages. `pages`: of the cache, None for what fits.
+    """
+
+    rows: int
+    tokens: int
+    page: int
+    pages: int | None
+
+
+class ContinuousExecutor:
+    """An `Executor` (see there). Raises ValueError or MemoryError where transformers cannot batch `model` so.
+
+    Rows never end by themselves below it: the engine releases them. What a step reads is up to transformers, whatever
+    `Work` says; it keeps `Row.stored` true.
+    """
+
+    def __init__(self, model: LocalModel, attention: PagedAttention, batching: Batching) -> None:
+        self._model = model
+        self._attention = attention
+        self._most_rows = batching.rows
+        self._rows: dict[str, Row] = {}
+        self._read: dict[str, int] = {}
+        self._names = map(str, count())
+        self._choice = TokenChoice(batching.rows, model.vocabulary, model.device)
+        self._tap = _Tap(batching.rows, model.vocabulary, model.device)
+        attention.hold()
+        try:
+            self._batches = _batches(model, batching, self._tap)
+        except BaseException:
+            attention.release()
+            raise
+
+    @property
+    def rows(self) -> int:
+        return self._most_rows
+
+    @property
+    def longest(self) -> int:
+        return self._model.longest
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(sum(row.stored for row in list(self._rows.values())), self._batches.cache.max_tokens_read)
+
+    def admit(self, row: Row) -> bool:
+        if len(self._rows) >= self._most_rows:
+            return False
+        name = next(self._names)
+        self._rows[name], self._read[name] = row, 0
+        self._batches.scheduler.add_waiting_request(
+            RequestState(name, initial_tokens=list(row.tokens), max_new_tokens=None)
+        )
+        return True
+
+    def prepare(self) -> Sequence[Row]:
+        return []
+
+    def held(self, row: Row) -> bool:
+        return False
+
+    def step(self, work: Work) -> Sequence[tuple[Row, Token]]:
+        batches = self._batches
+        if not batches.prepare_next_batch():
+            return []
+        batches._generation_step(self._model.model)
+        parts: list[FutureRequestState] = batches.inputs_and_outputs.requests_in_batch
+        rows = [self._rows[part.state.request_id] for part in parts]
+        ready = [row for row, part in zip(rows, parts, strict=True) if part.has_new_token]
+        chosen = self._choice.choose(ready, self._tap.logits[: len(ready)])
+        ids = {id(row): token.id for row, token in chosen}
+        output = batches.inputs_and_outputs.output_ids
+        output[0, : len(ready)] = torch.tensor([ids.get(id(row), 0) for row in ready], dtype=output.dtype)
+        batches.update_batch()
+        for row, part in zip(rows, parts, strict=True):
+            self._advance(row, part)
+        return chosen
+
+    def release(self, row: Row) -> None:
+        name = next(name for name, other in self._rows.items() if other is row)
+        del self._rows[name], self._read[name]
+        self._batches.scheduler.set_request_cancellation(name)
+        self._batches.scheduler.clear_cancelled_requests()
+
+    def close(self) -> None:
+        self._rows.clear()
+        del self._batches, self._tap
+        gc.collect()  # the parts of transformers refer to each other
+        if self._model.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self._attention.release()
+
+    def _advance(self, row: Row, part: FutureRequestState) -> None:
+        """Take down how far `row` is."""
+        name = part.state.request_id
+        row.stored = part.state.position_offset
+        self._read[name] += part.query_length
+        if part.has_new_token and not row.generated:
+            row.job.cached_tokens = max(0, len(row.job.prompt) - self._read[name])
+
+
+class _Tap:
+    """In the place of a logits processor: leaves a copy of the logits of a step where the next one finds its own.
+
+    Nothing else is done there, since that part is captured in a CUDA graph. transformers takes the likeliest token
+    of what goes on; the one that was chosen is put in its place afterwards.
+    """
+
+    supports_continuous_batching = True
+
+    def __init__(self, rows: int, vocabulary: int, device: torch.device) -> None:
+        self.logits = torch.empty(rows, vocabulary, device=device)
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        rows = min(scores.shape[0], self.logits.shape[0])  # a graph's batch is padded
+        self.logits[:rows].copy_(scores[:rows])
+        return scores
+
+
+def _batches(model: LocalModel, batching: Batching, tap: _Tap) -> ContinuousBatchProcessor:
+    """The part of transformers that plans and runs steps, without the thread that would drive it."""
+    config = ContinuousBatchingConfig(
+        page_size=batching.page,
+        num_blocks=batching.pages,
+        max_batch_tokens=batching.tokens,
+        max_requests_per_batch=batching.rows,
+        use_async_batching=False,  # the next step reads the tokens that are chosen here
+        auto_switch_to_flash=False,
+    )
+    with torch.random.fork_rng(devices=[]):  # it seeds torch
+        manager = model.model.init_continuous_batching(GenerationConfig(eos_token_id=-1), config)
+        manager.logit_processor.logits_processor.append(tap)
+        manager.logit_processor.do_processing = True
+        manager.warmup()
+    return manager.batch_processor

@@ -1,0 +1,234 @@
+"""Many streams at once through the proxy, for a while.
+
+`python -m benchmarks.soak [--seconds 60] [--streams 500] [--json]`
+
+Proxy and upstream are processes of their own, on loopback. Every stream has a text of its own, and what its
+client read is compared with it: nothing may be lost, nothing come twice, nothing of another stream be in it.
+A tenth of the clients leave on the way, and for a tenth the upstream dies; those must have had the beginning of
+the reply, and the latter an error event at its end. Afterwards nothing may be open any more, and the proxy's
+memory may not have grown. Each of these failing is reported, and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import orjson
+
+from benchmarks.servers import Served, events, reply, request, serving
+from streamsieve.parsers.results import Message
+
+DELAY = 0.2
+"""Seconds between two chunks of one stream."""
+
+LENGTHS = (100, 600)
+"""Characters of a reply, from and to."""
+
+GROWTH = 1.1
+"""How much larger the proxy's memory may be in the last quarter of the time than in the second."""
+
+Kind = Literal["whole", "client leaves", "upstream dies"]
+KINDS: list[Kind] = ["whole"] * 8 + ["client leaves", "upstream dies"]
+
+
+@dataclass
+class Soak:
+    """What came of it."""
+
+    streams: Counter[Kind] = field(default_factory=Counter)
+    chunks: int = 0
+    memory: list[int] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+    """Seconds by which a whole stream was later than its chunks' delays add up to, at most."""
+
+
+@dataclass
+class Heard:
+    """What a client made of the bytes it read."""
+
+    trays: dict[str, str] = field(
+        default_factory=lambda: dict.fromkeys(("reasoning", "content", "name", "arguments"), "")
+    )
+    finish_reasons: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    last: bytes = b""
+    events: int = 0
+
+    @classmethod
+    def of(cls, body: bytes) -> Heard:
+        heard = cls()
+        for event in body.split(b"\n\n")[:-1]:
+            heard._take(event.removeprefix(b"data: "))
+        return heard
+
+    def _take(self, data: bytes) -> None:
+        self.events += 1
+        self.last = data
+        if data == b"[DONE]":
+            return
+        event = orjson.loads(data)
+        if "error" in event:
+            self.errors.append(event["error"]["code"])
+            return
+        choice = event["choices"][0]
+        delta = choice["delta"]
+        for tray in ("reasoning", "content"):
+            self.trays[tray] += delta.get(tray) or ""
+        for call in delta.get("tool_calls") or ():
+            for part, text in call["function"].items():
+                self.trays[part] += text
+        if choice["finish_reason"]:
+            self.finish_reasons.append(choice["finish_reason"])
+
+
+def faults(kind: Kind, message: Message, response: bytes) -> Iterator[str]:
+    """What is wrong with a response."""
+    body, is_complete = body_of(response)
+    heard = Heard.of(body)
+    call = message.tool_calls[0]
+    expected = {
+        "reasoning": message.reasoning,
+        "content": message.content,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
+    if kind == "whole":
+        if heard.trays != expected:
+            yield f"the trays are not what was written: {heard.trays} for {expected}"
+        if not (
+            is_complete and heard.last == b"[DONE]" and heard.finish_reasons == ["tool_calls"] and not heard.errors
+        ):
+            yield f"it ended in {heard.finish_reasons}, {heard.errors}, {heard.last[:80]!r}, complete: {is_complete}"
+        return
+    for tray, text in heard.trays.items():
+        if not (expected[tray] or "").startswith(text):
+            yield f"{tray} is not the beginning of what was written: {text!r} for {expected[tray]!r}"
+    if kind == "upstream dies" and (is_complete or heard.errors != ["reply_broke_off"] or b"error" not in heard.last):
+        yield f"it broke off, and ended in {heard.errors}, {heard.last[:80]!r}, complete: {is_complete}"
+
+
+def body_of(response: bytes) -> tuple[bytes, bool]:
+    """The body of a response in chunks, as far as it came, and whether its end came too."""
+    rest = response.partition(b"\r\n\r\n")[2]
+    body = b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size or b"0", 16)
+        if length == 0:
+            return body, bool(size)
+        body += rest[:length]
+        rest = rest[length + 2 :]
+    return body, False
+
+
+async def _client(number: int, port: int, until: float, soak: Soak) -> None:
+    """One stream after the other, each text with a mark that no other has."""
+    chance = random.Random(number)
+    await asyncio.sleep(chance.uniform(0, DELAY))
+    turn = 0
+    while time.monotonic() < until:
+        turn += 1
+        kind = chance.choice(KINDS)
+        mark = f"№ {number}.{turn} 🌊 Bodø"
+        length = chance.randint(*LENGTHS)
+        message = reply(length, mark)
+        chunks = len(events(message))
+        bench = {"length": length, "mark": mark, "delay": DELAY}
+        start = time.monotonic()
+        response = await _response(port, bench, kind, chunks, chance)
+        soak.streams[kind] += 1
+        soak.chunks += response.count(b"\n\n")
+        soak.faults += (f"stream {mark}, {kind}: {fault}" for fault in faults(kind, message, response))
+        if kind == "whole":
+            soak.slowest = max(soak.slowest, time.monotonic() - start - chunks * DELAY)
+
+
+async def _response(port: int, bench: dict[str, object], kind: Kind, chunks: int, chance: random.Random) -> bytes:
+    if kind == "upstream dies":
+        bench["die_after"] = chance.randrange(1, chunks)
+    most = chance.randrange(200 * chunks) if kind == "client leaves" else sys.maxsize
+    response = b""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request(bench))
+        while len(response) < most and (data := await reader.read(min(most - len(response), 65536))):
+            response += data
+    finally:
+        writer.close()
+    return response
+
+
+async def _watch(proxy: Served, soak: Soak) -> None:
+    while True:
+        await asyncio.sleep(1)
+        soak.memory.append((await asyncio.to_thread(proxy.usage)).memory)
+
+
+async def run(seconds: float, streams: int, proxy: Served) -> Soak:
+    soak = Soak()
+    until = time.monotonic() + seconds
+    watch = asyncio.create_task(_watch(proxy, soak))
+    async with asyncio.TaskGroup() as clients:
+        for number in range(streams):
+            clients.create_task(_client(number, proxy.port, until, soak))
+    watch.cancel()
+    return soak
+
+
+def report(soak: Soak, seconds: float, servers: dict[str, Served]) -> dict[str, object]:
+    """The figures; what is left open and grown memory are added to the faults."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and any(server.usage().open for server in servers.values()):
+        time.sleep(0.1)
+    for name, server in servers.items():
+        if left := server.usage().open:
+            soak.faults.append(f"{name}: {left} requests are open five seconds after the last client has gone")
+    quarter = max(1, int(seconds) // 4)
+    early = statistics.mean(soak.memory[quarter : 2 * quarter])
+    late = statistics.mean(soak.memory[3 * quarter : 4 * quarter])
+    if late > GROWTH * early:
+        soak.faults.append(f"the proxy's memory grew from {early:.0f} to {late:.0f} bytes")
+    return {
+        "streams": dict(soak.streams),
+        "chunks": soak.chunks,
+        "proxy_cpu_us_per_chunk": round(servers["proxy"].usage().cpu / soak.chunks * 1e6, 1),
+        "slowest_stream_late_by_seconds": round(soak.slowest, 2),
+        "memory_mb": [round(size / 1e6, 1) for size in soak.memory[:: max(1, len(soak.memory) // 12)]],
+        "memory_growth": round(late / early, 3),
+        "faults": len(soak.faults),
+        "first_faults": soak.faults[:5],
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="streams begin for so long (default: %(default)s)")
+    parser.add_argument("--streams", type=int, default=500, help="at once (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    options = parser.parse_args()
+    if options.seconds < 4 or options.streams < 1:
+        parser.error("at least 4 seconds and 1 stream")
+    with serving("upstream") as upstream, serving("sieve", upstream.url) as proxy:
+        soak = asyncio.run(run(options.seconds, options.streams, proxy))
+        figures = report(soak, options.seconds, {"proxy": proxy, "upstream": upstream})
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        for name, value in figures.items():
+            print(f"{name:32} {value}")
+    return 1 if soak.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""Arguments by structural tags: whatever a schema says, what may be written is read as what it allows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+
+import jsonschema
+import pytest
+
+from streamsieve.parsers import registry
+from streamsieve.parsers.conformance.specimens import asked
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.reading import read
+from streamsieve.parsers.request import JsonSchema, Request
+from streamsieve.parsers.structural_tag import Demand
+from tests.parsers.grammar_walk import Walk
+
+OBJECT = {"type": "object"}
+SCHEMAS: dict[str, JsonSchema] = {
+    "nothing_said": {},
+    "no_type": {"properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]},
+    "any_object": {**OBJECT},
+    "anything": {**OBJECT, "properties": {"a": {}, "b": {"description": "b"}}, "required": ["a", "b"]},
+    "map": {**OBJECT, "additionalProperties": {"type": "integer"}},
+    "others": {
+        **OBJECT,
+        "properties": {"id": {"type": "string"}, "ids": {"type": "array"}},
+        "required": ["id"],
+        "additionalProperties": {"type": "boolean"},
+    },
+    "unions": {
+        **OBJECT,
+        "properties": {
+            "a": {"type": ["string", "integer"]},
+            "b": {"type": ["null", "integer"]},
+            "c": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+            "d": {"oneOf": [{"type": "object", "properties": {"x": {"type": "integer"}}}, {"type": "boolean"}]},
+            "e": {"type": "string", "nullable": True},
+        },
+        "required": ["a", "b", "c", "d", "e"],
+    },
+    "choices": {
+        **OBJECT,
+        "properties": {
+            "a": {"enum": ["x", "</parameter>", " y ", ""]},
+            "b": {"enum": [1, "1", None, True]},
+            "c": {"const": 7},
+            "d": {"type": "string", "enum": ["true", "null", "12"]},
+        },
+        "required": ["a", "b", "c", "d"],
+    },
+    "texts": {
+        **OBJECT,
+        "properties": {
+            "a": {"type": "string", "pattern": "^[ -~]{1,9}$"},
+            "b": {"type": "string", "minLength": 2, "maxLength": 5},
+            "c": {"type": "string", "pattern": "^https?://\\S+$"},
+            "d": {"type": "string", "format": "date"},
+        },
+        "required": ["a", "b", "c", "d"],
+    },
+    "reference": {
+        "$ref": "#/$defs/arguments",
+        "$defs": {
+            "arguments": {**OBJECT, "properties": {"node": {"$ref": "#/$defs/node"}}, "required": ["node"]},
+            "node": {
+                **OBJECT,
+                "properties": {"name": {"type": "string"}, "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}}},
+                "required": ["name"],
+            },
+        },
+    },
+    "elsewhere": {
+        **OBJECT,
+        "properties": {
+            "from": {**OBJECT, "properties": {"x": {"type": "integer"}}, "required": ["x"]},
+            "to": {"$ref": "#/properties/from"},
+            "all": {"type": "array", "items": {"$ref": "#/properties/from"}},
+        },
+        "required": ["to", "all"],
+    },
+    "together": {
+        "allOf": [
+            {**OBJECT, "properties": {"a": {"type": "integer"}}, "required": ["a"]},
+            {"properties": {"b": {"type": "boolean"}}, "required": ["b"]},
+        ]
+    },
+    "either": {
+        **OBJECT,
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+    },
+    "deep": {
+        **OBJECT,
+        "properties": {"a": {"type": "array", "items": {"type": "array", "items": {"type": "array", "items": {
+            **OBJECT, "properties": {"b": {"type": "array", "items": {"type": ["integer", "null"]}}}}}}}},
+        "required": ["a"],
+    },
+    "odd_keys": {**OBJECT, "properties": {"größe": {"type": "integer"}, "a.b": {"type": "string"}}},
+}  # fmt: skip
+NAMES = ("hermes", "qwen3_coder", "mimo", "glm45", "deepseek_v4", "kimi_k3", "k2_horizon", "hy_v3", "poolside_v1", "dots",
+         "beam", "minicpm5", "step3", "minimax_m3", "olmo3", "lfm2", "gemma4", "functiongemma")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+def test_arguments_are_what_the_schema_allows(name: str, schema: JsonSchema) -> None:
+    format = registry.select(reasoning_parser=None, tool_parser=name)
+    random, ended = Random(3), 0
+    demand = Demand(calls="required", tools={"act": schema}, bound=frozenset({"act"}))
+    request = replace(asked(format), tools={"act": schema})
+    tag = format.structural_tag(demand, request)
+    for _ in range(6):
+        text = Walk(tag).at_random(random)
+        if text is None:
+            continue
+        ended += 1
+        message = read(format, [text], request, whole=True)
+        assert message.content is None and message.tool_calls, text
+        for call in message.tool_calls:
+            try:
+                jsonschema.validate(json.loads(call.arguments), schema)
+            except jsonschema.ValidationError as error:
+                pytest.fail(f"{error.message} in {text}")
+    assert ended > 2
