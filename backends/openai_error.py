@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from streamsieve.wire.refusal import Refused
+
 
 @dataclass(eq=False)
 class ApiError(Exception):
@@ -39,13 +41,18 @@ Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
 def error_handlers() -> dict[int | type[Exception], Handler]:
-    """For a Starlette application: an `ApiError` that is raised, and requests that no route answers, in this shape."""
-    return {ApiError: _answer_error, 404: _no_route, 405: _no_route}
+    """For a Starlette application: what is raised to refuse a request, and requests that no route answers."""
+    return {ApiError: _answer_error, Refused: _answer_refusal, 404: _no_route, 405: _no_route}
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
     return error.response()
+
+
+async def _answer_refusal(request: Request, refusal: Exception) -> Response:
+    assert isinstance(refusal, Refused)
+    return Response(refusal.body, refusal.status, media_type="application/json")
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -2,8 +2,9 @@
 
 One chunk of a few characters is fed at a time. `us_per_chunk` is the common case; `us_per_chunk_logprobs`
 has log probabilities in every chunk, so that none is like another; `us_per_chunk_n4` has four choices, whose
-chunks come in turn; `growth` is the worst ratio of the times for a reply and one half as long, from
-100 kB to 3.2 MB. The bars: 3.5 times the floor for the common case, 4 times with four choices.
+chunks come in turn; `us_per_chunk_responses` makes a response of chat chunks, `us_per_chunk_upstream_responses`
+sorts one that the upstream made; `growth` is the worst ratio of the times for a reply and one half as long, from
+100 kB to 3.2 MB. The bars: 3.5 times the floor for the common case, 4 times with four choices, 5 for responses.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import orjson
 
@@ -33,7 +36,7 @@ CHOICES = 4
 SIZES = [100_000 * 2**doubling for doubling in range(6)]
 _BLOCK = 5_000  # chunks made at a time, so that a long reply's chunks do not fill the memory
 
-_REQUEST = {
+_REQUEST: dict[str, Any] = {
     "model": "Qwen/Qwen3-8B",
     "stream": True,
     "messages": [{"role": "user", "content": "Write it down."}],
@@ -46,6 +49,16 @@ _REQUEST = {
             },
         }
     ],
+}
+
+_REQUESTS = {
+    "/chat/completions": _REQUEST,
+    "/responses": {
+        "model": "Qwen/Qwen3-8B",
+        "stream": True,
+        "input": "Write it down.",
+        "tools": [{"type": "function", **tool["function"]} for tool in _REQUEST["tools"]],
+    },
 }
 
 
@@ -68,18 +81,41 @@ def event_with_logprobs(text: str) -> bytes:
     return b"data: %b\n\n" % orjson.dumps(data)
 
 
+_numbers = itertools.count()
+
+
+def response_event(text: str) -> bytes:
+    """A text delta as vLLM sends it by the Responses API."""
+    body = {
+        "content_index": 0,
+        "delta": text,
+        "item_id": "msg_85e3cbed95a04712a6c4dffe61ebeff4",
+        "logprobs": [],
+        "output_index": 0,
+        "sequence_number": next(_numbers),
+        "type": "response.output_text.delta",
+    }
+    return b"event: response.output_text.delta\ndata: %b\n\n" % orjson.dumps(body)
+
+
 def of_choice(event: bytes, index: int) -> bytes:
     """The same event for another choice."""
     return event.replace(b'"index":0', b'"index":%d' % index, 1)
 
 
-def exchange(settings: Settings, text: str, event: Callable[[str], bytes], choices: int = 1) -> float:
+def exchange(
+    settings: Settings,
+    text: str,
+    event: Callable[[str], bytes],
+    choices: int = 1,
+    path: str = "/chat/completions",
+) -> float:
     """Seconds a chunk of one exchange; the choices all have this text, and a delta in turn."""
-    return run(_exchange(settings, text, event, choices))
+    return run(_exchange(settings, text, event, choices, path))
 
 
-async def _exchange(settings: Settings, text: str, event: Callable[[str], bytes], choices: int) -> float:
-    subject = Exchange(settings, orjson.dumps(_REQUEST))
+async def _exchange(settings: Settings, text: str, event: Callable[[str], bytes], choices: int, path: str) -> float:
+    subject = Exchange(settings, orjson.dumps(_REQUESTS[path]), path=path)
     subject.start(200, [(b"content-type", b"text/event-stream")])
     opening = b"data: %b\n\n" % chunk({"role": "assistant", "content": ""})
     for index in range(choices):
@@ -112,6 +148,8 @@ def measure(settings: Settings, format: Format) -> dict[str, float]:
             "floor": floor,
             "plain": partial(exchange, settings, text, event),
             "logprobs": partial(exchange, settings, text, event_with_logprobs),
+            "responses": partial(exchange, replace(settings, responses="translate"), text, event, path="/responses"),
+            "upstream_responses": partial(exchange, settings, text, response_event, path="/responses"),
             "n4": partial(exchange, settings, reply(format, LENGTH // CHOICES), event, CHOICES),
         },
         ROUNDS,
@@ -126,6 +164,10 @@ def measure(settings: Settings, format: Format) -> dict[str, float]:
         "ratio_to_floor_logprobs": best["logprobs"] / best["floor"],
         "us_per_chunk_n4": best["n4"] * 1e6,
         "ratio_to_floor_n4": best["n4"] / best["floor"],
+        "us_per_chunk_responses": best["responses"] * 1e6,
+        "ratio_to_floor_responses": best["responses"] / best["floor"],
+        "us_per_chunk_upstream_responses": best["upstream_responses"] * 1e6,
+        "ratio_to_floor_upstream_responses": best["upstream_responses"] / best["floor"],
         "growth": max(double / single for single, double in itertools.pairwise(times)),
     }
 
@@ -144,7 +186,7 @@ def main() -> None:
         print(json.dumps(figures))
     else:
         for name, value in figures.items():
-            print(f"{name:24} {value:8.3f}")
+            print(f"{name:34} {value:8.3f}")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,11 @@ class Heard:
 
 def faults(kind: Kind, message: Message, response: bytes) -> Iterator[str]:
     """What is wrong with a response."""
+    if not response.startswith(b"HTTP/1.1 200") and len(response) > 12:
+        died_before_its_answer = kind == "upstream dies" and response.startswith(b"HTTP/1.1 502")
+        if not (died_before_its_answer and b'"upstream_unreachable"' in response):
+            yield f"it was refused: {response!r}"
+        return
     body, is_complete = body_of(response)
     heard = Heard.of(body)
     call = message.tool_calls[0]

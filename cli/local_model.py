@@ -41,6 +41,9 @@ def add_local_options(command: argparse.ArgumentParser) -> None:
         default="slots",
         help="what runs the model; continuous is that of transformers, for CUDA with flash attention (default: slots)",
     )
+    group.add_argument(
+        "--enable-in-reasoning", action="store_true", help="what binds the answer binds the thinking too"
+    )
 
 
 def runs_here(options: argparse.Namespace) -> bool:
@@ -84,6 +87,7 @@ def local_backend(
         queue=options.queue,
         max_model_len=options.max_model_len,
         executor=options.executor,
+        enable_in_reasoning=options.enable_in_reasoning,
     )
     return LocalBackend(
         lambda progress: Runtime.load(chosen, settings, progress), report=LoadingShown(out).report, failed=failed

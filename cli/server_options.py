@@ -11,7 +11,7 @@ from streamsieve.wire.options import Options
 
 
 def add_server_options(command: argparse.ArgumentParser) -> None:
-    """Add the limits, `--announce-calls`, `--models`, `--header-parser`, `--render-prompt`, `--cors-origin`, `--read-timeout`."""
+    """Add the limits, and the flags that say what is asked how, by the model and the headers, and who may ask."""
     command.add_argument("--max-body", type=count, metavar="BYTES", help="longer bodies and events pass unparsed")
     command.add_argument(
         "--max-held", type=count, metavar="CHARACTERS", help="a choice that holds back more goes on as text"
@@ -31,6 +31,12 @@ def add_server_options(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="a parser that a request may choose by its headers (docs/options.md); repeatable",
+    )
+    command.add_argument(
+        "--responses",
+        choices=("parse", "translate"),
+        help="how the Responses API is served: the upstream has it, or is asked by chat completions (default: parse "
+        "with --upstream, else translate)",
     )
     command.add_argument(
         "--render-prompt",
@@ -63,6 +69,8 @@ def server_options(options: argparse.Namespace) -> Options:
         given["max_calls"] = options.max_calls
     if options.render_prompt:
         given["render_prompt"] = _renderer(options)
+    # What we serve by ourselves has chat completions only.
+    given["responses"] = options.responses or ("translate" if options.upstream is None else "parse")
     if options.models is not None:
         given["models"] = options.models
     return given

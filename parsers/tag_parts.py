@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from streamsieve.parsers.arguments.schema_choices import argument_schemas, alone
 from streamsieve.parsers.request import JsonSchema
 
 JsonObject = dict[str, object]
@@ -12,6 +13,7 @@ Part = JsonObject | str
 
 _SPACE = 1
 """White space that JSON may have at a place, in characters: with no limit a model can go on with it for ever."""
+_IN_PARTS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
 NOTHING: JsonObject = {"type": "const_string", "value": ""}
 
 
@@ -95,8 +97,14 @@ def listed(item: Part, between: str, least: int = 1, most: int | None = None) ->
 
 
 def arguments(schema: JsonSchema) -> JsonObject:
-    """A JSON object that is the arguments of a call."""
-    return json({"type": "object", **schema})
+    """A JSON object that is the arguments of a call.
+
+    What is said of it by reference or in parts is put together first: xgrammar takes one of `anyOf` that names no
+    type, and `allOf`, for anything.
+    """
+    if _IN_PARTS.isdisjoint(schema):
+        return json({"type": "object", **schema})
+    return either(*(json({"type": "object", **alone(one, schema)}) for one in argument_schemas(schema)))
 
 
 def behind(part: Part, start: str) -> JsonObject:

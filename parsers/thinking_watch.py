@@ -109,6 +109,6 @@ class ThinkingWatch:
         self.phase, self.opener, self.rest = Phase.ENDED, opener, self.pending
 
 
-def _ends(marked: Tables, pair: int) -> Mapping[str, bool]:
+def _ends(marked: Tables, pair: int) -> dict[str, bool]:
     roles = marked.reasoning[pair].roles
     return {marker: role in _CALLS for marker, role in roles.items() if role is Role.ANSWER or role in _CALLS}

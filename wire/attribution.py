@@ -65,6 +65,11 @@ def has_tokens(choice: JsonObject) -> bool:
     return bool(_logprobs(choice) or _ids(choice))
 
 
+def text_of_tokens(choice: JsonObject) -> str:
+    """The text that the log probabilities of `choice` are of, markers and all."""
+    return "".join(_pieces(_logprobs(choice)))
+
+
 def _logprobs(choice: JsonObject) -> list[JsonObject]:
     match choice.get("logprobs"):
         case {"content": list(entries)}:

@@ -6,14 +6,13 @@ from contextlib import AsyncExitStack
 from typing import Literal, TypeGuard
 
 from streamsieve.parsers.events import Content
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.choice import PARSING, Choice, State
 from streamsieve.wire.chunk_template import Templates
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.refusal import Refused
-from streamsieve.wire.settings import Settings
 from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
@@ -35,11 +34,10 @@ class ChatStream:
 
     mode: Literal["stream"] = "stream"
 
-    def __init__(self, settings: Settings, request: Request, *, keep_ids: bool = True) -> None:
-        """`keep_ids`: whether the client gets the upstream's token ids."""
-        self._settings = settings
-        self._keep_ids = keep_ids
-        self._request = request
+    def __init__(self, prepared: Prepared) -> None:
+        settings = prepared.settings
+        self._prepared = prepared
+        self._announces = settings.announce_calls
         self._parses = settings.parses
         self._decoder = sse.Decoder(settings.max_body)
         self._choices: dict[int, Choice] = {}
@@ -141,7 +139,7 @@ class ChatStream:
         if choice.is_steady and not keep and choice.is_plain(one) and self._templates.may_learn():
             self._templates.learn(choice.index, event.raw, chunk)
         counted = self._counted(chunk)
-        announced = b"".join(map(self._announced, self._choices.values())) if self._settings.announce_calls else b""
+        announced = b"".join(map(self._announced, self._choices.values())) if self._announces else b""
         if out == given and counted is chunk:
             return event.raw + announced
         encoded = [sse.encode(_encoded(counted if one is out[-1] else _bare(chunk), one), event.fields) for one in out]
@@ -172,8 +170,10 @@ class ChatStream:
         assert isinstance(index, int)
         if index not in self._choices:
             state = PARSING if self._parses else State.PASSING
-            parser = open_parser(self._settings, self._request)
-            self._choices[index] = Choice(index, parser, state, self._request, self._settings, keep_ids=self._keep_ids)
+            prepared = self._prepared
+            settings, request = prepared.settings, prepared.request
+            parser = open_parser(settings, request, heard=prepared.heard(index))
+            self._choices[index] = Choice(index, parser, state, request, settings, keep_ids=prepared.keep_ids)
         return self._choices[index]
 
     def _openings(self, index: int) -> list[JsonObject]:

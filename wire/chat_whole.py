@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamsieve.parsers.events import Reasoning
-from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire import json_text
 from streamsieve.wire.attribution import Told, has_tokens
 from streamsieve.wire.delta import TRAYS, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.settings import Settings
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.text_reader import TextReader
 from streamsieve.wire.usage import with_reasoning_tokens
 
 
-async def rewrite(body: bytes, settings: Settings, request: Request, keep_ids: bool = True) -> bytes:
-    """`body` with each choice's message sorted; the same bytes where there is nothing to sort.
-
-    `keep_ids`: whether the client gets the upstream's token ids.
-    """
+async def rewrite(body: bytes, prepared: Prepared) -> bytes:
+    """`body` with each choice's message sorted; the same bytes where there is nothing to sort."""
     try:
         completion = json_text.decode(body)
     except json_text.NotJsonError:
@@ -29,7 +25,7 @@ async def rewrite(body: bytes, settings: Settings, request: Request, keep_ids: b
     choices = completion.get("choices") if isinstance(completion, dict) else None
     if not isinstance(completion, dict) or not isinstance(choices, list):
         return body
-    replies = [_Reply(choice, settings, request, keep_ids) for choice in choices]
+    replies = [_Reply(choice, prepared) for choice in choices]
     sorted_choices = [await reply.choice() for reply in replies]
     counted = with_reasoning_tokens(completion, [reply.reasoning_tokens for reply in replies])
     if sorted_choices == choices and counted is completion:
@@ -40,12 +36,13 @@ async def rewrite(body: bytes, settings: Settings, request: Request, keep_ids: b
 class _Reply:
     """One choice."""
 
-    def __init__(self, given: object, settings: Settings, request: Request, keep_ids: bool) -> None:
+    def __init__(self, given: object, prepared: Prepared) -> None:
         self.reasoning_tokens: int | None = None
         self._given = given
-        self._settings = settings
-        self._request = request
-        self._keep_ids = keep_ids
+        self._prepared = prepared
+        self._settings = prepared.settings
+        self._request = prepared.request
+        self._keep_ids = prepared.keep_ids
 
     async def choice(self) -> object:
         """The choice that the client gets."""
@@ -65,11 +62,13 @@ class _Reply:
 
     async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
         settings = self._settings
-        parser = open_parser(settings, self._request, whole=True)
+        given = self._given if isinstance(self._given, dict) else {}
+        heard = self._prepared.heard(given.get("index", 0))
+        parser = open_parser(settings, self._request, whole=True, heard=heard)
         reader = TextReader(parser, special=settings.special_tokens, max_held=len(text))
         collector = Collector()
         try:
-            told = await reader.feed(text, self._given if isinstance(self._given, dict) else {})
+            told = await reader.feed(text, given)
             told += await reader.finish(reason)
         finally:
             await reader.aclose()

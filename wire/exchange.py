@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Coroutine
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,9 @@ from streamsieve.wire.body import Body, Mode, Piped, Untouched, Whole
 from streamsieve.wire.chat_stream import ChatStream
 from streamsieve.wire.chat_whole import rewrite
 from streamsieve.wire.completions import reply as completions
+from streamsieve.wire.observing.observed import ObservedBody
+from streamsieve.wire.observing.observers import tell
+from streamsieve.wire.observing.shadow import ShadowStream, compare_whole
 from streamsieve.wire.preparation import prepare
 from streamsieve.wire.prepared import Headers, Prepared
 from streamsieve.wire.refusal import Refused
@@ -45,6 +49,7 @@ class Exchange:
         """A request that cannot be served: the shell answers with it, and asks nobody else."""
         self._body: Body = Untouched()
         self._prepared = None
+        self._started = time.perf_counter()
         try:
             self._prepared = prepared = prepare(settings, path, headers, request_body)
         except Refused as refusal:
@@ -75,11 +80,17 @@ class Exchange:
         """The headers for the client; in mode "whole" the shell adds the content-length."""
         kind = _kind(status, headers)
         prepared = self._prepared
+        if prepared is not None and prepared.record is not None:
+            prepared.record.status, prepared.record.mode = status, kind
         if kind == "pass" or prepared is None:
+            return list(headers)
+        if prepared.settings.shadow and prepared.api != "chat":
             return list(headers)
         self._body = reply_body(kind, prepared) if prepared.api == "responses" else _chat_body(kind, prepared)
         if prepared.prompt is not None:
             self._body = _of_completions(self._body, prepared.settings.max_body)
+        if prepared.record is not None:
+            self._body = ObservedBody(self._body, prepared.record, self._started)
         return [(name, value) for name, value in headers if name not in _OF_THE_OLD_BODY]
 
     def feed(self, data: bytes) -> Coroutine[object, object, bytes]:
@@ -97,13 +108,17 @@ class Exchange:
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
         await self._body.aclose()
+        if self._prepared is not None and self._prepared.record is not None:
+            record, self._prepared.record = self._prepared.record, None
+            record.seconds = time.perf_counter() - self._started
+            tell(self._prepared.settings.told, record)
 
 
 def _chat_body(kind: Mode, prepared: Prepared) -> Body:
-    settings, request, keep_ids = prepared.settings, prepared.request, prepared.keep_ids
     if kind == "stream":
-        return ChatStream(settings, request, keep_ids=keep_ids)
-    return Whole(partial(rewrite, settings=settings, request=request, keep_ids=keep_ids), settings.max_body)
+        return ShadowStream(prepared) if prepared.settings.shadow else ChatStream(prepared)
+    remade = compare_whole if prepared.settings.shadow else rewrite
+    return Whole(partial(remade, prepared=prepared), prepared.settings.max_body)
 
 
 def _of_completions(body: Body, limit: int) -> Body:

@@ -8,8 +8,9 @@ from typing import TypedDict
 
 from streamsieve.parsers.chain import Stage
 from streamsieve.parsers.errors import ConfigurationError
-from streamsieve.wire.dialects import Upstream
 from streamsieve.wire.completions.renderer import Renderer
+from streamsieve.wire.dialects import Upstream
+from streamsieve.wire.observing.observers import Observer
 from streamsieve.wire.routing import Models
 from streamsieve.wire.settings import (
     Deliver,
@@ -47,6 +48,10 @@ class Options(TypedDict, total=False):
     tool_strict_level: ToolStrictLevel
     enforcement: Enforcement
     render_prompt: Renderer | None
+    observers: Sequence[str | Observer]
+    capture: str | Path | None
+    capture_messages: bool
+    shadow: bool
 
 
 def settings_from(settings: Settings | None, options: Options) -> Settings:

@@ -9,6 +9,8 @@ from typing import Protocol
 from streamsieve.parsers.chain import Chain, EventSource
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event
 from streamsieve.parsers.request import Request
+from streamsieve.wire.observing.observed import ObservedParser
+from streamsieve.wire.observing.record import Heard
 from streamsieve.wire.settings import Settings
 
 
@@ -25,8 +27,8 @@ class Parser(Protocol):
     async def aclose(self) -> None: ...
 
 
-def open_parser(settings: Settings, request: Request, *, whole: bool = False) -> Parser:
-    """A parser for one choice of one reply. The caller closes it.
+def open_parser(settings: Settings, request: Request, *, whole: bool = False, heard: Heard | None = None) -> Parser:
+    """A parser for one choice of one reply. The caller closes it. `heard`: where what it says is noted.
 
     It tells of reasoning also where the request wants none: it is for who writes the reply to leave that out.
     """
@@ -36,7 +38,9 @@ def open_parser(settings: Settings, request: Request, *, whole: bool = False) ->
         machine = settings.format.machine(
             request, deliver=settings.deliver, whole=whole, tokens=settings.special_tokens
         )
-    return _Staged(Chain(machine, settings.stage_functions)) if settings.stage_functions else _Direct(machine)
+    parser: Parser
+    parser = _Staged(Chain(machine, settings.stage_functions)) if settings.stage_functions else _Direct(machine)
+    return parser if heard is None else ObservedParser(parser, heard)
 
 
 def verbatim() -> Parser:

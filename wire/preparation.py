@@ -9,6 +9,9 @@ from streamsieve.wire import json_text
 from streamsieve.wire.asking import ask_for_raw_text
 from streamsieve.wire.completions.prompt import ask_with_prompt, render_prompt
 from streamsieve.wire.enforcement import enforce
+from streamsieve.wire.observing.observers import tell
+from streamsieve.wire.observing.record import Record
+from streamsieve.wire.observing.shadow import ask_for_tokens
 from streamsieve.wire.prepared import Headers, Prepared, request_of
 from streamsieve.wire.refusal import Refused
 from streamsieve.wire.reply_start import follow_effort, follow_final_message
@@ -35,9 +38,33 @@ def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Pre
         return None
     settings = settings.for_request(body.get("model"), headers)
     prepared = Prepared(settings, "chat", "chat", path, headers, body, request_of(body, settings))
-    for step in _STEPS:
-        step(prepared)
+    if settings.told:
+        prepared.record = _record(prepared)
+    try:
+        for step in _SHADOW_STEPS if settings.shadow else _STEPS:
+            step(prepared)
+    except Refused as refusal:
+        if prepared.record is not None:
+            prepared.record.outcome, prepared.record.status = "refused", refusal.status
+            tell(settings.told, prepared.record)
+        raise
+    if prepared.record is not None:
+        prepared.record.request, prepared.record.api = prepared.request, prepared.api
     return prepared
+
+
+def _record(prepared: Prepared) -> Record:
+    settings, model = prepared.settings, prepared.body.get("model")
+    return Record(
+        format=settings.format.name if settings.format else "none",
+        model=model if isinstance(model, str) else None,
+        api=prepared.api,
+        tool_parser=settings.tool_parser,
+        reasoning_parser=settings.reasoning_parser,
+        request=prepared.request,
+        asked=prepared.body,
+        keeps_text=settings.capture is not None,
+    )
 
 
 def _check_format(prepared: Prepared) -> None:
@@ -69,3 +96,6 @@ _STEPS = (
 )
 """In this order: which settings, what the client speaks, whether it can be served, how its calls are enforced, what
 the upstream has to be asked for, and by which API."""
+
+_SHADOW_STEPS = (choose_api, ask_for_tokens)
+"""Where the upstream sorts by itself, it is asked as the client asks it."""

@@ -8,6 +8,7 @@ from typing import Literal
 
 from streamsieve.parsers.request import Request
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.observing.record import Heard, Record
 from streamsieve.wire.settings import Settings
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -36,12 +37,20 @@ class Prepared:
     """Whether the upstream is sent something else than the client wrote; `send` sees to it."""
     keep_ids: bool = True
     """Whether the client gets the upstream's token ids: not where only we asked for them."""
+    keep_logprobs: bool = True
+    """Whether the client gets log probabilities: not where only we asked for them."""
+    record: Record | None = None
+    """What is noted of the exchange, where somebody is told of it."""
     prompt: str | None = None
     """What the upstream goes on with, where it is not asked for a chat completion but for a completion."""
     asked: JsonObject = field(init=False)
 
     def __post_init__(self) -> None:
         self.asked = self.body
+
+    def heard(self, index: int) -> Heard | None:
+        """Where it is noted what the parser of a choice says; None where nobody is told."""
+        return self.record.choice(index) if self.record else None
 
     def send(self, body: JsonObject) -> None:
         """Have the upstream sent this body."""

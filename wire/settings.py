@@ -19,6 +19,8 @@ from streamsieve.parsers.tokens import SpecialTokens
 from streamsieve.wire.completions.renderer import Renderer
 from streamsieve.wire.dialects import DIALECTS, Upstream
 from streamsieve.wire.dialects.dialect import Dialect
+from streamsieve.wire.observing.capture import Capture
+from streamsieve.wire.observing.observers import Observer, observers
 from streamsieve.wire.routing import Models, Route, check_header_parsers, for_headers, for_model, routes
 
 T = TypeVar("T")
@@ -60,6 +62,9 @@ class Settings:
     request does not say, as vLLM's `--tool-strict-level` has it. `enforcement`: whether a `tool_choice` that
     cannot be enforced is refused ("always") or passed over ("best_effort"). `render_prompt`: makes the
     prompt of a chat completion request here, and the upstream is asked at `/completions` to go on with it.
+    `observers`: who is told of each exchange when it is over: "log", "metrics", "telemetry", or functions
+    of a `Record`. `capture`: a file to which every reply is added as a case, with the messages of its
+    request where `capture_messages` says so. `shadow`: the upstream sorts, and ours is only compared with it.
     """
 
     reasoning_parser: str | None = None
@@ -84,6 +89,10 @@ class Settings:
     tool_strict_level: ToolStrictLevel = "auto"
     enforcement: Enforcement = "always"
     render_prompt: Renderer | None = None
+    observers: Sequence[str | Observer] = ()
+    capture: str | Path | None = None
+    capture_messages: bool = False
+    shadow: bool = False
 
     format: Format | None = field(init=False, repr=False, compare=False)
     """What the two parser names come to; None where neither is set."""
@@ -93,6 +102,8 @@ class Settings:
     """What `tokenizer` lists; None where it is not set."""
     routes: tuple[Route, ...] = field(init=False, repr=False, compare=False)
     """`models`, each looked at once."""
+    told: tuple[Observer, ...] = field(init=False, repr=False, compare=False)
+    """Who is told of each exchange: `observers`, each looked up, and `capture`."""
     dialect: Dialect | None = field(init=False, repr=False, compare=False)
     """How `upstream` is asked; None where it is not set."""
 
@@ -115,14 +126,16 @@ class Settings:
             value = getattr(self, option)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise ConfigurationError(f"{option}: a whole number of {unit} above 0, not {value!r}")
-        if not isinstance(self.announce_calls, bool):
-            raise ConfigurationError(f"announce_calls: True or False, not {self.announce_calls!r}")
+        for option in ("announce_calls", "capture_messages", "shadow"):
+            if not isinstance(getattr(self, option), bool):
+                raise ConfigurationError(f"{option}: True or False, not {getattr(self, option)!r}")
         paths = _sequence("paths", self.paths)
         for path in paths:
             if not isinstance(path, str) or not path.startswith("/"):
                 raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
         stages = _sequence("stages", self.stages)
         header_parsers = _sequence("header_parsers", self.header_parsers)
+        told = _sequence("observers", self.observers)
         if header_parsers:
             check_header_parsers(header_parsers)
         template = self.response_template
@@ -135,6 +148,8 @@ class Settings:
             "paths": paths,
             "stages": stages,
             "header_parsers": header_parsers,
+            "observers": told,
+            "told": observers(told) + self._captures(),
             "dialect": DIALECTS[self.upstream] if self.upstream is not None else None,
             "stage_functions": tuple(map(registry.stage, stages)),
             "special_tokens": SpecialTokens.load(self.tokenizer) if self.tokenizer is not None else None,
@@ -147,6 +162,9 @@ class Settings:
         for name, settled_value in settled.items():
             object.__setattr__(self, name, settled_value)
         object.__setattr__(self, "routes", routes(self.models, self))
+
+    def _captures(self) -> tuple[Observer, ...]:
+        return () if self.capture is None else (Capture(self.capture, keep_messages=self.capture_messages),)
 
     @property
     def parses(self) -> bool:
@@ -255,6 +273,10 @@ _READERS: Mapping[str, Callable[[str, str], object]] = {
     "MAX_CALLS": _number,
     "ANNOUNCE_CALLS": _switch,
     "MODELS": _text,
+    "OBSERVERS": _names,
+    "CAPTURE": _text,
+    "CAPTURE_MESSAGES": _switch,
+    "SHADOW": _switch,
     "HEADER_PARSERS": _names,
 }
 

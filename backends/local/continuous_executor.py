@@ -112,8 +112,10 @@ class ContinuousExecutor:
     def release(self, row: Row) -> None:
         name = next(name for name, other in self._rows.items() if other is row)
         del self._rows[name], self._read[name]
-        self._batches.scheduler.set_request_cancellation(name)
-        self._batches.scheduler.clear_cancelled_requests()
+        scheduler = self._batches.scheduler
+        scheduler.set_request_cancellation(name)
+        scheduler.clear_cancelled_requests()
+        scheduler.block_new_requests = False  # set where a row had to give way; transformers lifts it at ends of its own
 
     def close(self) -> None:
         self._rows.clear()

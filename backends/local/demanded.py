@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamsieve.parsers.request import JsonSchema
@@ -59,7 +59,7 @@ def _response_format(body: Body) -> Demanded | None:
             return Demanded(param=param, schema=schema)
         case {"type": "json_schema"}:
             raise Refused("response_format.json_schema: an object with a schema is required.", param)
-        case {"type": "structural_tag"} as tag:
+        case {"type": "structural_tag", **tag}:
             return Demanded(param=param, tag=_structural_tag(tag, param))
         case _:
             kinds = "text, json_object, json_schema, structural_tag"
@@ -95,14 +95,14 @@ def _of_kind(param: str, kind: str, value: object) -> Demanded:
             return Demanded(param=param, part={"type": "regex", "pattern": pattern})
         case "grammar", str() as grammar:
             return Demanded(param=param, part={"type": "grammar", "grammar": grammar})
-        case "choice", [str(), *others] as choices if all(isinstance(one, str) for one in others):
-            return Demanded(param=param, part={"type": "grammar", "grammar": _choice(choices)})
+        case "choice", [_, *_] as choices if all(isinstance(one, str) for one in choices):
+            return Demanded(param=param, part={"type": "grammar", "grammar": _choice(map(str, choices))})
         case "structural_tag", Mapping() as tag:
             return Demanded(param=param, tag=_structural_tag(tag, param))
     raise Refused(f"{param}: not what is expected of a {kind}.", param)
 
 
-def _choice(choices: Sequence[str]) -> str:
+def _choice(choices: Iterable[str]) -> str:
     """An EBNF grammar of these texts. Character by character: what looks like a special token is text here."""
     return "root ::= " + " | ".join(f'"{"".join(map(_escaped, choice))}"' for choice in choices)
 

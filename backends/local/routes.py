@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from streamsieve.backends.local.constraint import Constraint
 from streamsieve.backends.local.detokenizer import Detokenizer
 from streamsieve.backends.local.generation import Generation
 from streamsieve.backends.local.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull
 from streamsieve.backends.local.metrics import CONTENT_TYPE, Metrics
 from streamsieve.backends.local.prompt import RenderedPrompt
+from streamsieve.backends.local.request_constraint import RequestConstraint
 from streamsieve.backends.local.requests import (
     MAX_CHOICES,
     Api,
@@ -33,6 +33,8 @@ from streamsieve.backends.reply import Piece, Reply, Usage
 from streamsieve.backends.reply_response import ReplyResponse
 from streamsieve.backends.reply_writer import ChatWriter, ReplyWriter, TextWriter
 from streamsieve.backends.request_fields import Body, read_body, read_boolean, read_text
+from streamsieve.parsers.request import Request as ChatRequest
+from streamsieve.wire.prepared import request_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,10 @@ class Routes:
         check_tools(body)
         rendered, token_ids = await asyncio.to_thread(_chat_prompt, runtime, body)
         tell_prompt_tail(request.scope, rendered.tail)
+        read = replace(request_of(dict(body), runtime.settings), prompt_tail=rendered.tail)
+        constraint = await runtime.chats.of(body, read)
         # Parsers look for special tokens, so they are text here, whatever `skip_special_tokens` says.
-        reply = self._reply(request, runtime, asked, [_Prompt(token_ids)], skip_special=False)
+        reply = self._reply(request, runtime, asked, [_Prompt(token_ids)], constraint, skip_special=False)
         return self._response(request, reply, ChatWriter(runtime.served.name), asked, "chat")
 
     async def completions(self, request: Request) -> Response:
@@ -83,7 +87,8 @@ class Routes:
         prompts = await asyncio.to_thread(_bare_prompts, runtime, body)
         if len(prompts) * asked.choices > MAX_CHOICES:
             raise bad_request(f"prompt, n: more than {MAX_CHOICES} choices.", "n")
-        reply = self._reply(request, runtime, asked, prompts, skip_special=asked.skip_special_tokens)
+        constraint = await runtime.texts.of(body, ChatRequest())
+        reply = self._reply(request, runtime, asked, prompts, constraint, skip_special=asked.skip_special_tokens)
         return self._response(request, reply, TextWriter(runtime.served.name), asked, "completions")
 
     async def models(self, request: Request) -> Response:
@@ -145,9 +150,9 @@ class Routes:
         runtime: Runtime,
         asked: Asked,
         prompts: Sequence[_Prompt],
+        constraint: RequestConstraint | None,
         *,
         skip_special: bool,
-        constraint: Callable[[], Constraint | None] = lambda: None,
     ) -> Reply:
         tells_ids = asked.return_token_ids or is_told(request.scope)
         generations = [
@@ -158,7 +163,7 @@ class Routes:
                     sampling=asked.sampling.for_choice(index),
                     max_tokens=asked.max_tokens or max(1, runtime.engine.longest - len(prompt.token_ids)),
                     stop_token_ids=asked.ending.eos_token_ids | asked.ending.stop_token_ids,
-                    constraint=constraint(),
+                    constraint=constraint.start() if constraint is not None else None,
                 ),
                 detokenizer=Detokenizer(runtime.tokenizer, prompt.token_ids, skip_special=skip_special),
                 ending=asked.ending,

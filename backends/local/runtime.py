@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from streamsieve.backends.local.continuous_engine import continuous_engine
 from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.grammar import Grammars
 from streamsieve.backends.local.model import LocalModel, Progress, load
 from streamsieve.backends.local.prompt import ChatTemplate
+from streamsieve.backends.local.request_constraint import Options, RequestConstraints
 from streamsieve.backends.local.requests import ServedModel
 from streamsieve.backends.local.slot_engine import slot_engine
 from streamsieve.backends.local.tokenizer import Tokenizer
@@ -28,6 +31,7 @@ class ModelOptions:
 
     `source`: a folder, or a GGUF file. `slots`: replies that are written at once, None for what suits the device;
     `queue`: replies that may wait beside them. `max_model_len`: tokens of prompt and reply, None for the model's own.
+    `enable_in_reasoning`: what binds the answer binds the thinking too.
     """
 
     source: Path
@@ -37,17 +41,25 @@ class ModelOptions:
     queue: int = 256
     max_model_len: int | None = None
     executor: ExecutorName = "slots"
+    enable_in_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The engine, and what stands between it and text. `template` is None where the model has no chat template."""
+    """The engine, and what stands between it and text.
+
+    `template` is None where the model has no chat template. `settings`: those of the middleware on top. `chats`
+    and `texts` bind the replies to chats, and the completions of bare prompts, which nobody parses.
+    """
 
     engine: Engine
     tokenizer: Tokenizer
     vocabulary: Vocabulary
     template: ChatTemplate | None
     served: ServedModel
+    settings: Settings
+    chats: RequestConstraints
+    texts: RequestConstraints
 
     @classmethod
     def load(
@@ -72,6 +84,11 @@ class Runtime:
         """A model that is in memory already."""
         eos = model.eos_token_ids or frozenset(filter(None, [tokenizer.eos_token_id]))
         vocabulary = Vocabulary(tokenizer.huggingface, size=model.vocabulary, stops=eos)
+        grammars = Grammars(vocabulary)
+        binding = Options(
+            enable_in_reasoning=options.enable_in_reasoning,
+            inexpressible="refuse" if settings.enforcement == "always" else "best effort",
+        )
         engine = _engine(model, options)
         engine.start()
         return cls(
@@ -82,11 +99,15 @@ class Runtime:
             served=ServedModel(
                 name=model.name, vocabulary=model.vocabulary, eos_token_ids=eos, defaults=_defaults(model)
             ),
+            settings=settings,
+            chats=RequestConstraints(grammars, settings.format, tokenizer.encode, binding),
+            texts=RequestConstraints(grammars, None, tokenizer.encode, binding),
         )
 
 
 def _engine(model: LocalModel, options: ModelOptions) -> Engine:
-    return slot_engine(model, rows=options.slots, queue=options.queue)
+    make = slot_engine if options.executor == "slots" else continuous_engine
+    return make(model, rows=options.slots, queue=options.queue)
 
 
 def _defaults(model: LocalModel) -> Mapping[str, object]:

@@ -33,7 +33,7 @@ _MOST_MULTIPLE = 1024
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """One thing that would not be enforced: where (a JSON pointer), and what, in words that hold nothing of the schema."""
+    """What would not be enforced, in words that hold nothing of the schema, and where (a JSON pointer)."""
 
     pointer: str
     what: str

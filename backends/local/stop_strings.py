@@ -22,12 +22,9 @@ class StopStrings:
         self._stops = [stop for stop in stops if stop]
 
     def find(self, text: str) -> Stop | None:
-        """The first stop string in `text`; of several that begin there, the one given first."""
-        found = [(start, stop) for stop in self._stops if (start := text.find(stop)) >= 0]
-        if not found:
-            return None
-        start, stop = min(found, key=lambda place: place[0])
-        return Stop(stop, start, start + len(stop))
+        """The stop string that is complete first; of several that end there, the longest."""
+        found = [Stop(stop, start, start + len(stop)) for stop in self._stops if (start := text.find(stop)) >= 0]
+        return min(found, key=lambda stop: (stop.end, stop.start), default=None)
 
     def safe(self, text: str) -> int:
         """How much of `text`, in which no stop string stands, can go out."""

@@ -94,7 +94,7 @@ class Vocabulary:
 
     def witness(self, named: Collection[int]) -> int | None:
         """A special token that the grammar does not name, so that it is allowed only where any text is."""
-        return next((number for number in sorted(self._numbers) if number not in named | self.stops), None)
+        return next((number for number in sorted(self._numbers - self.stops) if number not in named), None)
 
     # -- tokens by what they write --
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,6 +14,7 @@ _DEPTH = 16
 _PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
                  list: "array"}  # fmt: skip
 ANY_KIND = ""
+_ROOT = "whole"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,12 @@ def argument_objects(schema: JsonSchema) -> list[Members]:
 
     Raises Inexpressible where it allows no object.
     """
-    found = [Members.of(choice.schema) for choice in choices(schema, schema) if choice.kind in ("object", ANY_KIND)]
+    return list(map(Members.of, argument_schemas(schema)))
+
+
+def argument_schemas(schema: JsonSchema) -> list[JsonSchema]:
+    """The schema of each kind of object that the arguments may be. Raises Inexpressible where there is none."""
+    found = [choice.schema for choice in choices(schema, schema) if choice.kind in ("object", ANY_KIND)]
     if not found:
         raise Inexpressible("the schema of the parameters allows no object")
     return found
@@ -121,9 +126,22 @@ def _by_type(schema: JsonSchema) -> Iterator[Choice]:
 
 
 def alone(schema: object, root: JsonSchema) -> JsonSchema:
-    """`schema`, a part of `root`, as a schema of its own: what it refers to comes with it."""
+    """`schema`, a part of `root`, as a schema of its own: the whole of `root`, where it refers to that, comes with it."""
     if not isinstance(schema, Mapping):
-        return {} if schema is not False else {"enum": []}
-    if '"$ref"' not in json.dumps(schema, default=str):
+        return {}
+    moved = _moved(schema)
+    if moved == schema:
         return schema
-    return {**{key: value for key, value in root.items() if key not in ("type", "required")}, **schema}
+    return {**{key: value for key, value in moved.items() if key != "$defs"}, "$defs": {_ROOT: _moved(root)}}
+
+
+def _moved(part: object) -> object:
+    """A part of a schema with its references as they are once the root has moved under `$defs`."""
+    if isinstance(part, Mapping):
+        return {
+            key: f"#/$defs/{_ROOT}{value[1:]}"
+            if key == "$ref" and isinstance(value, str) and value.startswith("#")
+            else _moved(value)
+            for key, value in part.items()
+        }
+    return [_moved(one) for one in part] if isinstance(part, list) else part

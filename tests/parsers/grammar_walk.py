@@ -13,7 +13,8 @@ from streamsieve.parsers.tag_parts import JsonObject
 _BYTES = [bytes([code]) for code in range(256)]
 _STOP = 256
 _TYPED = [ord(one) for one in "abcxyzABC012789_ -.\n'\"\\/<>{}[]()|:,=&!?"]
-_STEPS = 3000
+_ENDS = ['"', "'", "}", "]", ")", ">"]
+_STEPS = 600
 
 
 @lru_cache(maxsize=1)
@@ -73,10 +74,10 @@ class Walk:
         for step in range(_STEPS):
             if self.may_end and random.random() < (0.4 if step < 200 else 0.9):
                 return self.text
-            hurried = random.random() < step / 100
-            if (hurried or random.random() < 0.3) and self.write(random.choice(self._literals)):
+            hurried = random.random() < step / 60
+            if hurried and random.random() < 0.7 and any(map(self.write, random.sample(_ENDS, len(_ENDS)))):
                 continue
-            if hurried and any(self.write(end) for end in random.sample(['"', "'", "}", "]", ")"], 5)):
+            if (hurried or random.random() < 0.3) and self.write(random.choice(self._literals)):
                 continue
             if not self._byte(random):
                 return self.text

@@ -19,7 +19,8 @@ def choose_api(prepared: Prepared) -> None:
     if not prepared.path.endswith(PATH):
         return
     prepared.api = prepared.upstream_api = "responses"
-    if prepared.settings.responses == "parse":
+    settings = prepared.settings
+    if settings.responses == "parse" and settings.render_prompt is None:  # which asks for completions only
         prepared.read(as_chat(prepared.body))
         _ask_for_raw_text(prepared)
         return

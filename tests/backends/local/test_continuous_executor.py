@@ -127,7 +127,7 @@ async def test_greedy_is_what_generate_gives(name: str) -> None:
     """More prompts than rows, of which one shares another's pages, and one is read in several steps."""
     model = tiny(name)
     prompts = [prompt(length) for length in (5, 70, 33, 1, 290, 40)]
-    prompts.append(prompts[4][:200] + [1, 2, 3])
+    prompts.append([*prompts[4][:200], 1, 2, 3])
     wanted = [generated(model, tokens, 20) for tokens in prompts]
     jobs = [job(tokens, 20) for tokens in prompts]
     async with running(continuous_engine(model, rows=4, positions=1024)) as engine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
@@ -299,7 +300,7 @@ async def test_draining_lets_jobs_end_and_takes_no_more() -> None:
 
 
 async def test_draining_gives_up_after_its_time() -> None:
-    async with running(script := Script()) as engine:
+    async with running(script := Script(before=lambda rows: time.sleep(0.001))) as engine:
         endless = job(10**9)
         task = asyncio.create_task(ids(engine, endless))
         await asyncio.sleep(0.01)

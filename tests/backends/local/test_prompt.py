@@ -83,7 +83,7 @@ def test_developers_are_the_system_to_templates_that_do_not_know_them(template: 
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"tools": [TOOL]}, json.dumps(TOOL)),
+        ({"tools": [TOOL]}, json.dumps([TOOL])),
         ({"tools": [TOOL], "tool_choice": "none"}, ""),
         ({"tools": []}, ""),
         ({}, ""),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -235,6 +237,18 @@ def test_the_dialect_of_the_upstream_is_spoken() -> None:
     assert made.request_path == "/v1/chat/completions"
     assert sent["skip_special_tokens"] is False
     assert "structured_outputs" in sent
+
+
+def test_a_prompt_may_be_rendered_of_it() -> None:
+    def renderer(request: Mapping[str, object]) -> SimpleNamespace:
+        return SimpleNamespace(text=f"<user>{request['messages']}</user>", tail="<think>")
+
+    settings = Settings(tool_parser="hermes", render_prompt=renderer)
+    made = Exchange(settings, b'{"model": "m", "input": "A", "max_output_tokens": 5}', path="/v1/responses")
+    sent = json.loads(made.request_body)
+    assert made.request_path == "/v1/completions"
+    assert sent["prompt"] == f"<user>{[user('A')]}</user>"
+    assert sent["max_tokens"] == 5
 
 
 def test_an_upstream_with_the_api_is_sent_what_the_client_wrote() -> None:
