@@ -22,9 +22,14 @@ def application(
 ) -> ASGIApp:
     """What `streamsieve serve` runs. The lifespan reaches the backend, which closes what it holds.
 
+    With the observer "metrics" there is a `/metrics`, which wants the key as all else does.
     `cors_origins`: the origins whose pages may ask, `*` for any (https://fetch.spec.whatwg.org/#http-cors-protocol).
     """
     app: ASGIApp = BrokenAnswerMiddleware(SieveMiddleware(backend, settings=settings))
+    if "metrics" in settings.observers:
+        from streamsieve.backends.metrics_route import MetricsMiddleware  # needs prometheus_client
+
+        app = MetricsMiddleware(app)
     if api_key is not None:
         app = ApiKeyMiddleware(app, api_key)
     if cors_origins:  # outermost: a browser's preflight carries no key

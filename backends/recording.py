@@ -10,6 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+
+from streamsieve.parsers.conformance.cases import Case, CaseError, load
+from streamsieve.parsers.errors import ConfigurationError
+
+_SCENES = ("answer", "call")
+"""Those that a request without a scene of its own may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +50,29 @@ def recordings() -> Mapping[str, Recording]:
                 scenes=table["scenes"],
             )
     return dict(sorted(found.items()))
+
+
+def captured(path: str | Path) -> Mapping[str, Recording]:
+    """Recordings of the cases in a file, which `capture` and the conformance kit write: by id.
+
+    Raises ConfigurationError where the file cannot be read or a line is no case.
+    """
+    try:
+        found = {case.id: _of_case(case) for case in load(Path(path))}
+    except OSError as error:
+        raise ConfigurationError(f"replay: {path}: {error.strerror}") from error
+    except CaseError as error:
+        raise ConfigurationError(f"replay: {error}") from error
+    if not found:
+        raise ConfigurationError(f"replay: there is no case in {path}")
+    return found
+
+
+def _of_case(case: Case) -> Recording:
+    return Recording(
+        family=case.id,
+        title=case.id,
+        tool_parser=case.tool_parser or "none",
+        reasoning_parser=case.reasoning_parser,
+        scenes=dict.fromkeys(_SCENES, case.raw),
+    )

@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,13 +55,17 @@ def reply(length: int, mark: str = "") -> Message:
     return Message(part, part, [ToolCall("call-1", "post_note", json.dumps({"body": part}))])
 
 
-def events(message: Message) -> list[bytes]:
-    """The chunks in which an engine writes a reply."""
+def deltas(message: Message) -> list[str]:
+    """The text of a reply in the pieces that an engine writes."""
     assert SETTINGS.format is not None
     text = SETTINGS.format.render(message, ParsedRequest(parse_calls=True))
-    deltas = [text[at : at + DELTA_LENGTH] for at in range(0, len(text), DELTA_LENGTH)]
-    choices = [({"role": "assistant", "content": ""}, None), *(({"content": delta}, None) for delta in deltas)]
-    chunks = [chunk(delta, finish) for delta, finish in [*choices, ({}, "stop")]]
+    return [text[at : at + DELTA_LENGTH] for at in range(0, len(text), DELTA_LENGTH)]
+
+
+def events(message: Message) -> list[bytes]:
+    """The stream in which it sends them."""
+    opening, ending = chunk({"role": "assistant", "content": ""}), chunk({}, "stop")
+    chunks = [opening, *(chunk({"content": delta}) for delta in deltas(message)), ending]
     return [b"data: %b\n\n" % data for data in [*chunks, b"[DONE]"]]
 
 
@@ -183,7 +187,8 @@ def serving(name: str, *url: str) -> Iterator[Served]:
 
 
 def main(name: str, *url: str) -> None:
-    app = {"upstream": upstream, "bare": bare, "sieve": sieve}[name](*url)
+    makers: dict[str, Callable[..., ASGIApp]] = {"upstream": upstream, "bare": bare, "sieve": sieve}
+    app = makers[name](*url)
     config = uvicorn.Config(_Measured(app), log_level="critical", timeout_graceful_shutdown=1)
     listener = listening("127.0.0.1", 0)
     print(listener.getsockname()[1], flush=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, runs_here
 from streamsieve.cli.parser_options import Commands, add_parser_options, count
-from streamsieve.cli.server_options import add_server_options, server_options
+from streamsieve.cli.server_options import add_server_options, log_to_stderr, server_options
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.rules import AUTO
@@ -76,6 +76,7 @@ def add(commands: Commands) -> None:
         metavar="KEY",
         help=f"sent upstream instead of the client's (default: {UPSTREAM_API_KEY}, where set)",
     )
+    command.add_argument("--replay", metavar="FILE", help="play the replies of this file of cases, by their ids")
     command.add_argument("--chunk", type=count, default=4, help="recorded replies: characters in a delta")
     command.add_argument("--delay", type=_seconds, default=0.0, help="recorded replies: seconds before each delta")
     add_server_options(command)
@@ -107,6 +108,8 @@ def run(options: argparse.Namespace) -> int:
         date_header=options.upstream is None,
         timeout_graceful_shutdown=5,
     )
+    if "log" in settings.observers:
+        log_to_stderr()
     server = uvicorn.Server(config)
     listener = _listener(options.host, options.port)
     host, port = listener.getsockname()[:2]
@@ -181,9 +184,11 @@ def _fitting(options: argparse.Namespace, given: Options) -> Settings:
 
 def _backend(options: argparse.Namespace) -> ASGIApp:
     if options.upstream is None:
+        from streamsieve.backends.recording import captured
         from streamsieve.backends.replay import replay
 
-        return replay(chunk=options.chunk, delay=options.delay)
+        library = None if options.replay is None else captured(options.replay)
+        return replay(chunk=options.chunk, delay=options.delay, library=library)
     from streamsieve.backends.upstream import READ_TIMEOUT, Upstream
 
     return Upstream(

@@ -1,12 +1,14 @@
-"""The options of `serve` that bound one reply, choose by model, and say who may ask."""
+"""The options of `serve` that bound one reply, choose by model, tell of exchanges, and say who may ask."""
 
 from __future__ import annotations
 
 import argparse
+import logging
 
 from streamsieve.cli.parser_options import count
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.completions.renderer import Renderer
+from streamsieve.wire.observing.log_line import LOGGER
 from streamsieve.wire.options import Options
 
 
@@ -39,6 +41,19 @@ def add_server_options(command: argparse.ArgumentParser) -> None:
         "with --upstream, else translate)",
     )
     command.add_argument(
+        "--observe",
+        choices=("log", "metrics", "telemetry"),
+        action="append",
+        default=[],
+        help="log: a line on standard error for each exchange; metrics: Prometheus, at /metrics; telemetry: attributes "
+        "of the current OpenTelemetry span; repeatable",
+    )
+    command.add_argument("--capture", metavar="FILE", help="add every reply to this file of cases, with its raw text")
+    command.add_argument("--capture-messages", action="store_true", help="with the text of the request's messages too")
+    command.add_argument(
+        "--shadow", action="store_true", help="the upstream sorts; only compare (see --observe and --capture)"
+    )
+    command.add_argument(
         "--render-prompt",
         action="store_true",
         help="render the chat template of --model here; the upstream is only asked for completions",
@@ -60,7 +75,14 @@ def add_server_options(command: argparse.ArgumentParser) -> None:
 
 def server_options(options: argparse.Namespace) -> Options:
     """Those that are fields of `Settings`; what is left out stays as it is there."""
-    given: Options = {"announce_calls": options.announce_calls, "header_parsers": options.header_parser}
+    given: Options = {
+        "announce_calls": options.announce_calls,
+        "header_parsers": options.header_parser,
+        "observers": options.observe,
+        "capture": options.capture,
+        "capture_messages": options.capture_messages,
+        "shadow": options.shadow,
+    }
     if options.max_body is not None:
         given["max_body"] = options.max_body
     if options.max_held is not None:
@@ -74,6 +96,15 @@ def server_options(options: argparse.Namespace) -> Options:
     if options.models is not None:
         given["models"] = options.models
     return given
+
+
+def log_to_stderr() -> None:
+    """Show the lines of the observer "log": bare, one JSON object each."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger(LOGGER)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
 
 
 def _renderer(options: argparse.Namespace) -> Renderer:

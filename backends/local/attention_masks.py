@@ -37,7 +37,7 @@ class AttentionMasks:
         if len(segments) == 1 and segments[0].stored == 0 and self._unmasked(segments[0].length):
             return None
         query_row, query = self._places([(segment.stored, segment.length) for segment in segments])
-        key_row, key = self._places([(0, segment.stored + segment.length) for segment in segments])
+        key_row, key = self._places([(0, segment.end) for segment in segments])
         query_row, query = query_row[:, None], query[:, None]
         return self._for_layers((query_row == key_row) & (key <= query), query - key, lift=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 from torch import Tensor
@@ -18,12 +18,18 @@ Piece = str | bytes | int
 
 @dataclass(frozen=True, eq=False)
 class Grammar:
-    """A compiled grammar. `witness`: see `Vocabulary.witness`. `barred`: text that its free text may not have."""
+    """A compiled grammar.
+
+    `witness`: see `Vocabulary.witness`. `barred`: text that its free text may not have. `has_lengths`: whether it has
+    strings of JSON with a least or a greatest length, in which xgrammar allows control characters that JSON does not.
+    """
 
     compiled: CompiledGrammar
     vocabulary: Vocabulary
+    _: KW_ONLY
     witness: int | None
     barred: Sequence[str] = ()
+    has_lengths: bool = False
 
     def start(self) -> BoundText:
         """The text of one reply, which nothing is written of yet."""
@@ -71,6 +77,8 @@ class BoundText:
         if not self._matcher.fill_next_token_bitmask(self._buffer, 0):
             return None
         row = self._buffer[0]
+        if self._grammar.has_lengths and self._vocabulary.is_in_counted_string(row):
+            row &= self._vocabulary.json_row
         witness = self._grammar.witness
         if witness is None or not is_allowed(row, witness):
             return row

@@ -59,7 +59,8 @@ def _response_format(body: Body) -> Demanded | None:
             return Demanded(param=param, schema=schema)
         case {"type": "json_schema"}:
             raise Refused("response_format.json_schema: an object with a schema is required.", param)
-        case {"type": "structural_tag", **tag}:
+        case {"type": "structural_tag"} as tag:
+            assert isinstance(tag, Mapping)
             return Demanded(param=param, tag=_structural_tag(tag, param))
         case _:
             kinds = "text, json_object, json_schema, structural_tag"

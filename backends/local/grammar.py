@@ -70,7 +70,11 @@ class Grammars:
         except (TagFault, RuntimeError, ValueError) as error:
             raise Refused(f"{param}: {_said(error)}", param) from error
         grammar = Grammar(
-            compiled, self.vocabulary, self.vocabulary.witness(markers.named), tuple(sorted(markers.barred))
+            compiled,
+            self.vocabulary,
+            witness=self.vocabulary.witness(markers.named),
+            barred=tuple(sorted(markers.barred)),
+            has_lengths=markers.has_lengths,
         )
         grammar.start().row()  # the first of what is worked out late, so that the engine need not wait for it
         return grammar

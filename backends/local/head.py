@@ -60,9 +60,9 @@ class Head:
 
 def tune_head(model: PreTrainedModel) -> None:
     """Give the output layer of `model` its fastest forward; on a CPU, where it is a plain linear layer."""
-    layer = model.get_output_embeddings()
+    layer = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     if type(layer) is torch.nn.Linear and layer.bias is None and layer.weight.device.type == "cpu":
-        layer.forward = Head(layer.weight)  # type: ignore[method-assign]
+        layer.forward = Head(layer.weight)
 
 
 @torch.inference_mode()

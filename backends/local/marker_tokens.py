@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from streamsieve.backends.local.text_without import text_without
+from streamsieve.backends.local.usable_schema import has_lengths, usable
 from streamsieve.backends.local.vocabulary import Vocabulary
 from streamsieve.parsers.tag_parts import JsonObject, either, literal, sequence
 
@@ -28,12 +29,13 @@ class MarkerTokens:
     """Makes one structural tag exact. `named`: the special tokens that it asks for, filled on the way.
 
     `barred`: text that may not stand in the free text of the tag though tokens begin its calls, which is for the mask
-    to see to.
+    to see to. `has_lengths`: whether it has strings of JSON with a least or a greatest length.
     """
 
     vocabulary: Vocabulary
     named: set[int] = field(default_factory=set)
     barred: set[str] = field(default_factory=set)
+    has_lengths: bool = False
     _stops: int = 0
 
     def exact(self, part: object, depth: int = 0) -> JsonObject:
@@ -62,7 +64,7 @@ class MarkerTokens:
             case "any_text":
                 return self._any_text(part)
             case "json_schema" | "qwen_xml_parameter":
-                return {"max_whitespace_cnt": MAX_WHITESPACE} | dict(part)
+                return self._json(part)
             case "token":
                 return self._token(part)
             case _:
@@ -77,6 +79,11 @@ class MarkerTokens:
         if not excludes or part.keys() - {"type", "excludes"}:
             return dict(part) | {"excludes": excludes}
         return {"type": "grammar", "grammar": text_without(excludes)}
+
+    def _json(self, part: Mapping[str, object]) -> JsonObject:
+        schema = usable(part.get("json_schema"))
+        self.has_lengths |= has_lengths(schema)
+        return {"max_whitespace_cnt": MAX_WHITESPACE} | dict(part) | {"json_schema": schema}
 
     def _has_token(self, text: str) -> bool:
         return any(isinstance(piece, int) for piece in self.vocabulary.split(text))

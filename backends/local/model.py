@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 import torch
-from tqdm.std import tqdm
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     GenerationConfig,
     PreTrainedConfig,
     PreTrainedModel,
-    modeling_gguf_pytorch_utils,
 )
 from transformers.cache_utils import Cache
-from transformers.utils import logging as transformers_logging
 
 from streamsieve.backends.local.head import tune_head
+from streamsieve.backends.local.progress import Progress, reported
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -31,9 +28,6 @@ DTYPES: Mapping[str, torch.dtype] = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
 }
-
-Progress = Callable[[str, float], None]
-"""Told the stage of loading, and how much of it is done, in percent."""
 
 _FITTING = frozenset({"full_attention", "sliding_attention"})
 
@@ -57,12 +51,12 @@ class LocalModel:
     @property
     def device(self) -> torch.device:
         """Where the input goes."""
-        return cast(torch.device, self.model.device)
+        return self.model.device
 
     @property
     def dtype(self) -> torch.dtype:
         """What it computes in."""
-        return cast(torch.dtype, self.model.dtype)
+        return self.model.dtype
 
     @property
     def causal_without_mask(self) -> bool:
@@ -99,7 +93,7 @@ def load(
     text_config = config.get_text_config(decoder=True)
     windows = layer_windows(text_config)
     limit = _longest(text_config, longest)
-    with _reported(progress):
+    with reported(progress):
         try:
             model = AutoModelForCausalLM.from_pretrained(
                 folder, config=config, dtype=_dtype(dtype, text_config, where), local_files_only=True, **gguf
@@ -125,7 +119,7 @@ def describe(
     """A model that is in memory already. Raises ConfigurationError where it has layers that do not fit."""
     config = model.config.get_text_config(decoder=True)
     return LocalModel(
-        model=model.eval(),
+        model=model.train(False),
         name=name,
         vocabulary=config.vocab_size,
         longest=_longest(config, longest),
@@ -218,30 +212,3 @@ def _share_cores() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if "OMP_NUM_THREADS" not in os.environ and cores > 2:
         torch.set_num_threads(cores - 1)
-
-
-@contextmanager
-def _reported(progress: Progress) -> Iterator[None]:
-    """Have the progress bars of transformers told to `progress` instead of drawn."""
-
-    class Bar(tqdm):  # type: ignore[type-arg]  # it has a parameter only in its stubs
-        def __init__(self, *arguments: object, **options: object) -> None:
-            self._stage = str(options.get("desc") or "loading").rstrip(".").lower()
-            super().__init__(*arguments, **{**options, "disable": True})
-
-        def __iter__(self) -> Iterator[object]:
-            for item in self.iterable:
-                yield item
-                self.update()
-
-        def update(self, n: float | None = 1) -> None:
-            self.n += n or 0
-            progress(self._stage, 100.0 * self.n / self.total if self.total else 0.0)
-
-    before = transformers_logging.set_tqdm_hook(lambda factory, arguments, options: Bar(*arguments, **options))
-    gguf_bar, modeling_gguf_pytorch_utils.tqdm = modeling_gguf_pytorch_utils.tqdm, Bar  # it asks no hook
-    try:
-        yield
-    finally:
-        transformers_logging.set_tqdm_hook(before)
-        modeling_gguf_pytorch_utils.tqdm = gguf_bar

@@ -25,10 +25,13 @@ def layer_shapes(model: LocalModel) -> list[LayerShape]:
     _alone(model, _PROMPTS[0], cache)
     shapes = []
     for layer in cache.layers:
-        if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) or layer.keys is None:
+        if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer):
             raise _unfit(model, f"it keeps its state in a {type(layer).__name__}")
-        keys, values = layer.keys, layer.values
-        shapes.append(LayerShape(keys.shape[1], keys.shape[3], values.shape[3], keys.dtype, keys.device))
+        assert isinstance(layer, DynamicLayer)
+        if layer.keys is None or layer.values is None:
+            raise _unfit(model, "some of its layers store nothing")
+        keys, width = layer.keys, layer.values.shape[3]
+        shapes.append(LayerShape(keys.shape[1], keys.shape[3], width, keys.dtype, keys.device))
     return shapes
 
 

@@ -11,10 +11,10 @@ from streamsieve.parsers.request import JsonSchema
 Schema = Mapping[str, object]
 _DEPTH = 200
 
-_ONE = ("not", "if", "contains", "propertyNames", "additionalProperties", "unevaluatedProperties", "items",
+ONE = ("not", "if", "contains", "propertyNames", "additionalProperties", "unevaluatedProperties", "items",
         "unevaluatedItems", "contentSchema", "additionalItems", "then", "else")  # fmt: skip
-_MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
-_NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+MANY = ("allOf", "anyOf", "oneOf", "prefixItems")
+NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 """Where schemas stand within a schema: one, a list of them, some by name."""
 
 _DESCRIBING = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
@@ -28,6 +28,8 @@ _OF_TYPE = {
     "object": ("minProperties", "maxProperties", "patternProperties", "propertyNames"),
 }
 _LOOK_AROUND = re.compile(r"(?<!\\)\(\?(?:[=!]|<[=!])")
+_OTHERS = re.compile(r"\[\^(?:\\.|[^\]\\])*\]")
+_ESCAPED_IN_JSON = re.compile(r"""["\x00-\x1f]|\\(?:[\\nrtfv0]|c|u00[01]|u0022|u005[cC]|u\{)""")
 _MOST_MULTIPLE = 1024
 
 
@@ -51,15 +53,20 @@ def ignored(schema: JsonSchema) -> Iterator[Ignored]:
         left += [(f"{pointer}/{place}", inner, depth + 1) for place, inner in _within(here)]
 
 
+def breaks_json(pattern: object) -> bool:
+    """Whether a pattern asks for a quote, a backslash or a control character, which xgrammar would not escape."""
+    return isinstance(pattern, str) and _ESCAPED_IN_JSON.search(_OTHERS.sub("", pattern)) is not None
+
+
 def _within(schema: Schema) -> Iterator[tuple[str, object]]:
-    for key in _ONE:
+    for key in ONE:
         if key in schema:
             yield key, schema[key]
-    for key in _MANY:
+    for key in MANY:
         inner = schema.get(key)
         for index, one in enumerate(inner if isinstance(inner, list) else ()):
             yield f"{key}/{index}", one
-    for key in _NAMED:
+    for key in NAMED:
         named = schema.get(key)
         for name, one in named.items() if isinstance(named, Mapping) else ():
             yield f"{key}/{name.replace('~', '~0').replace('/', '~1')}", one
@@ -174,6 +181,8 @@ def _strings(schema: Schema) -> Iterator[str]:
         yield f"{' and '.join(lengths)} beside {'pattern' if pattern is not None else 'format'}"
     if isinstance(pattern, str) and _LOOK_AROUND.search(pattern):
         yield "look-around in pattern"
+    if breaks_json(pattern):
+        yield "pattern with a character that JSON escapes"
 
 
 def _numbers(schema: Schema) -> Iterator[str]:
@@ -199,6 +208,9 @@ def _objects(schema: Schema) -> Iterator[str]:
     undeclared = [one for one in _required(schema) if isinstance(one, str) and one not in declared]
     if undeclared and (declared or "additionalProperties" in schema):
         yield "required of a property that is not in properties"
+    patterns = schema.get("patternProperties")
+    if isinstance(patterns, Mapping) and any(map(breaks_json, patterns)):
+        yield "patternProperties with a character that JSON escapes"
     if declared and "patternProperties" in schema:
         yield "patternProperties beside properties"
     if declared and "propertyNames" in schema:

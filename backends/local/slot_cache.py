@@ -51,6 +51,11 @@ class Segment:
     stored: int
     length: int
 
+    @property
+    def end(self) -> int:
+        """Positions that the slot holds then."""
+        return self.stored + self.length
+
 
 @dataclass(frozen=True, slots=True)
 class Prefilling:
@@ -59,19 +64,19 @@ class Prefilling:
     segments: Sequence[Segment]
 
 
-class SlotLayer(CacheLayerMixin):
+class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer's buffers, `[slots, heads, positions, width]`.
 
     Where new keys go and which ones attention gets is said by `access`, which the cache sets before each call of the
-    model. The buffers are never handed out whole, and never copied for decoding.
+    model. The buffers are never copied for decoding.
     """
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__()
-        self.shape = shape
-        self.access: Decoding | Prefilling | None = None
-        self.resize([], 0, 0)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.access: Decoding | Prefilling = Prefilling(())
         self.is_initialized = True
+        sizes = [(0, shape.heads, 0, width) for width in (shape.key_width, shape.value_width)]
+        self._keys, self._values = (torch.zeros(size, dtype=shape.dtype, device=shape.device) for size in sizes)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to do: the buffers are made by `resize`."""
@@ -80,54 +85,27 @@ class SlotLayer(CacheLayerMixin):
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         """Store the new keys and values, and give those that attention sees."""
-        if isinstance(self.access, Decoding):
-            return self._decode(key_states, value_states, self.access)
-        assert self.access is not None
-        return self._prefill(key_states, value_states, self.access)
+        pairs = (self._keys, key_states), (self._values, value_states)
+        match self.access:
+            case Decoding() as access:
+                keys, values = (_decode(buffer, new, access) for buffer, new in pairs)
+            case Prefilling() as access:
+                keys, values = (_prefill(buffer, new, access) for buffer, new in pairs)
+        return keys, values
 
-    def _decode(self, keys: Tensor, values: Tensor, access: Decoding) -> tuple[Tensor, Tensor]:
-        written = len(access.rows)  # rows behind these are padding
-        self.keys[access.rows, :, access.positions] = keys[:written, :, 0]
-        self.values[access.rows, :, access.positions] = values[:written, :, 0]
-        rows = len(keys)
-        return self.keys[:rows, :, : access.length], self.values[:rows, :, : access.length]
-
-    def _prefill(self, keys: Tensor, values: Tensor, access: Prefilling) -> tuple[Tensor, Tensor]:
-        start = 0
-        for segment in access.segments:
-            new, place = slice(start, start + segment.length), slice(segment.stored, segment.stored + segment.length)
-            self.keys[segment.slot, :, place] = keys[0, :, new]
-            self.values[segment.slot, :, place] = values[0, :, new]
-            start += segment.length
-        if all(segment.stored == 0 for segment in access.segments):
-            return keys, values
-        return self._gather(self.keys, access), self._gather(self.values, access)
-
-    def _gather(self, buffer: Tensor, access: Prefilling) -> Tensor:
-        parts = [
-            buffer[segment.slot : segment.slot + 1, :, : segment.stored + segment.length] for segment in access.segments
-        ]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-
-    def resize(self, order: Sequence[int], slots: int, positions: int, lengths: Sequence[int] = ()) -> None:
+    def resize(self, order: Sequence[int], slots: int, positions: int, lengths: Sequence[int]) -> None:
         """New buffers: the old slots in `order` become the first ones, with the first of `lengths` positions each."""
-        shape = self.shape
-        for name, width in (("keys", shape.key_width), ("values", shape.value_width)):
-            size = (slots, shape.heads, positions, width)
-            new = torch.zeros(size, dtype=shape.dtype, device=shape.device)
-            old = getattr(self, name)
-            for target, (source, length) in enumerate(zip(order, lengths, strict=True)):
-                new[target, :, :length] = old[source, :, :length]
-            setattr(self, name, new)
+        self._keys = _resized(self._keys, order, slots, positions, lengths)
+        self._values = _resized(self._values, order, slots, positions, lengths)
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copy the first `length` positions of one slot to another."""
-        self.keys[target, :, :length] = self.keys[source, :, :length]
-        self.values[target, :, :length] = self.values[source, :, :length]
+        for buffer in (self._keys, self._values):
+            buffer[target, :, :length] = buffer[source, :, :length]
 
     def swap(self, one: int, other: int, one_length: int, other_length: int) -> None:
         """Exchange two slots that hold so many positions."""
-        for buffer in (self.keys, self.values):
+        for buffer in (self._keys, self._values):
             kept = buffer[one, :, :one_length].clone()
             buffer[one, :, :other_length] = buffer[other, :, :other_length]
             buffer[other, :, :one_length] = kept
@@ -142,35 +120,61 @@ class SlotLayer(CacheLayerMixin):
 
     def get_max_length(self) -> int:
         """Positions of a slot."""
-        return int(self.keys.shape[2])
+        return self._keys.shape[2]
+
+
+def _decode(buffer: Tensor, new: Tensor, access: Decoding) -> Tensor:
+    written = len(access.rows)  # rows behind these are padding
+    buffer[access.rows, :, access.positions] = new[:written, :, 0]
+    return buffer[: len(new), :, : access.length]
+
+
+def _prefill(buffer: Tensor, new: Tensor, access: Prefilling) -> Tensor:
+    start = 0
+    for segment in access.segments:
+        buffer[segment.slot, :, segment.stored : segment.end] = new[0, :, start : start + segment.length]
+        start += segment.length
+    if all(segment.stored == 0 for segment in access.segments):
+        return new
+    parts = [buffer[segment.slot : segment.slot + 1, :, : segment.end] for segment in access.segments]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+
+
+def _resized(buffer: Tensor, order: Sequence[int], slots: int, positions: int, lengths: Sequence[int]) -> Tensor:
+    """Zeros where nothing is stored: attention multiplies what it does not see by nothing, and a NaN would stay one."""
+    new = buffer.new_zeros(slots, buffer.shape[1], positions, buffer.shape[3])
+    for target, (source, length) in enumerate(zip(order, lengths, strict=True)):
+        new[target, :, :length] = buffer[source, :, :length]
+    return new
 
 
 class SlotCache(Cache):
     """The layers of a model, resized and rearranged together."""
 
     def __init__(self, shapes: Sequence[LayerShape]) -> None:
-        super().__init__(layers=[SlotLayer(shape) for shape in shapes])
+        self._slot_layers = [SlotLayer(shape) for shape in shapes]
+        super().__init__(layers=list(self._slot_layers))
         self.position_bytes = sum(shape.position_bytes for shape in shapes)
         self.slots = 0
         self.positions = 0
 
     def set_access(self, access: Decoding | Prefilling) -> None:
         """What the next call of the model does."""
-        for layer in self.layers:
+        for layer in self._slot_layers:
             layer.access = access
 
     def resize(self, order: Sequence[int], slots: int, positions: int, lengths: Sequence[int]) -> None:
         """See `SlotLayer.resize`. One layer at a time, so that little is held twice."""
-        for layer in self.layers:
+        for layer in self._slot_layers:
             layer.resize(order, slots, positions, lengths)
         self.slots, self.positions = slots, positions
 
     def copy(self, source: int, target: int, length: int) -> None:
         """See `SlotLayer.copy`."""
-        for layer in self.layers:
+        for layer in self._slot_layers:
             layer.copy(source, target, length)
 
     def swap(self, one: int, other: int, one_length: int, other_length: int) -> None:
         """See `SlotLayer.swap`."""
-        for layer in self.layers:
+        for layer in self._slot_layers:
             layer.swap(one, other, one_length, other_length)

@@ -27,9 +27,8 @@ class SlotCalls:
         ids: list[int] = []
         positions: list[int] = []
         for segment, sequence in zip(segments, tokens, strict=True):
-            end = segment.stored + segment.length
-            ids += sequence[segment.stored : end]
-            positions += range(segment.stored, end)
+            ids += sequence[segment.stored : segment.end]
+            positions += range(segment.stored, segment.end)
         self._cache.set_access(Prefilling(segments))
         self._body(
             input_ids=self._tensor(ids)[None],

@@ -19,6 +19,9 @@ _NO_TEXT = b"\xff"
 class of a grammar takes the token, and only a grammar that names the token does. (Where xgrammar looks for a closing
 literal byte by byte it does take it; `Vocabulary.witness` tells such places.)"""
 
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_BLANKS = (b"\t", b"\n")
+
 
 class Vocabulary:
     """The tokens of one model.
@@ -91,6 +94,24 @@ class Vocabulary:
     def plain_row(self) -> Tensor:
         """All but the special tokens; those that end the reply are allowed."""
         return self.row_without(self._numbers - self.stops)
+
+    @cached_property
+    def json_row(self) -> Tensor:
+        """All but the tokens with control characters that no string of JSON has."""
+        return self.row_without([number for number, text in enumerate(self.texts) if _CONTROL.search(text)])
+
+    @cached_property
+    def _blanks(self) -> tuple[int, int] | None:
+        """The tokens of a tab and a line break, where there are such."""
+        found = [next((number for number, text in enumerate(self.texts) if text == blank), None) for blank in _BLANKS]
+        return None if None in found else (found[0] or 0, found[1] or 0)
+
+    def is_in_counted_string(self, row: Tensor) -> bool:
+        """Whether a row of a JSON grammar allows control characters within a string: tabs, where no line may break."""
+        if self._blanks is None:
+            return False
+        tab, line_break = self._blanks
+        return is_allowed(row, tab) and not is_allowed(row, line_break)
 
     def witness(self, named: Collection[int]) -> int | None:
         """A special token that the grammar does not name, so that it is allowed only where any text is."""

@@ -106,7 +106,12 @@ async def test_a_client_that_leaves_ends_the_upstreams_request_within_a_second(s
 
 @pytest.mark.parametrize(
     ("origins", "allowed"),
-    [((), None), (("https://chat.example",), "https://chat.example"), (("https://other.example",), None), (("*",), "*")],
+    [
+        ((), None),
+        (("https://chat.example",), "https://chat.example"),
+        (("https://other.example",), None),
+        (("*",), "*"),
+    ],
 )
 async def test_pages_of_other_origins_ask_only_where_they_may(origins: tuple[str, ...], allowed: str | None) -> None:
     app = application(replay(), Settings(), api_key="secret", cors_origins=origins)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import httpx2
 import pytest
 
-from streamsieve.backends.recording import Recording, recordings
+from streamsieve.backends.application import application
+from streamsieve.backends.recording import Recording, captured, recordings
+from streamsieve.backends.replay import replay
 from streamsieve.parsers import registry
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
+from streamsieve.wire.settings import Settings
 
 TIDE = ("get_tide", {"port": "Brest", "days": 2})
 NOTE = ("post_note", {"title": "Brest", "body": 'Sail out on the ebb:\n04:12 "early" tide, réveil 3 h.'})
@@ -108,3 +114,31 @@ def test_the_nine_families_are_there() -> None:
         "qwen3",
     ]
     assert all(list(recording.scenes) == ["answer", "call", "parallel"] for recording in recordings().values())
+
+
+async def test_captured_replies_are_played_again(tmp_path: Path) -> None:
+    file = tmp_path / "captured.jsonl"
+    settings = Settings(tool_parser="hermes", reasoning_parser="qwen3", capture=file)
+    body = {"model": "hermes", "messages": [{"role": "user", "content": "Tides?"}], "stream": True}
+    transport = httpx2.ASGITransport(app=application(replay(), settings))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://x") as client:
+        first = await client.post("/v1/chat/completions", json=body)
+    library = captured(file)
+    (name,) = library
+    transport = httpx2.ASGITransport(app=application(replay(library=library), Settings(reasoning_parser="qwen3")))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://x") as client:
+        again = await client.post("/v1/chat/completions", json={**body, "model": name})
+    assert _text(again.text) == _text(first.text) != ""
+
+
+@pytest.mark.parametrize(("text", "message"), [("", "there is no case"), ("{}", "replay: .*:1: ")])
+def test_a_file_without_cases_cannot_be_played(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "x.jsonl").write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        captured(tmp_path / "x.jsonl")
+
+
+def _text(stream: str) -> str:
+    chunks = [json.loads(line[6:]) for line in stream.splitlines() if line.startswith("data: {")]
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    return "".join(delta.get("reasoning", "") + (delta.get("content") or "") for delta in deltas)

@@ -28,7 +28,8 @@ TEMPLATE = """\
 {%- if tools %}{{ tools | tojson }}
 {% endif %}
 {%- for message in messages %}<|im_start|>{{ message.role }}
-{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif %}{{ message.content }}<|im_end|>
+{% if message.reasoning_content %}<think>{{ message.reasoning_content }}</think>{% endif -%}
+{{ message.content }}<|im_end|>
 {% endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% if enable_thinking is defined and not enable_thinking %}<think>
@@ -37,8 +38,8 @@ TEMPLATE = """\
 
 {% endif %}{% endif %}"""
 TOOLS: Any = [{"type": "function", "function": {"name": "ping", "parameters": {"type": "object"}}}]
-TOKENS = ["Let", " me", " see", ".", "</think>", "\n\n", "Sunny", "<tool_call>", '{"name": "ping"', ', "arguments": {}}',
-          "</tool_call>"]  # fmt: skip
+CALL = ["<tool_call>", '{"name": "ping"', ', "arguments": {}}', "</tool_call>"]
+TOKENS = ["Let", " me", " see", ".", "</think>", "\n\n", "Sunny", *CALL]
 
 
 class Completions:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from random import Random
 
 import xgrammar
+from torch import Tensor
 
 from streamsieve.parsers.tag_parts import JsonObject
 
@@ -14,7 +15,7 @@ _BYTES = [bytes([code]) for code in range(256)]
 _STOP = 256
 _TYPED = [ord(one) for one in "abcxyzABC012789_ -.\n'\"\\/<>{}[]()|:,=&!?"]
 _ENDS = ['"', "'", "}", "]", ")", ">"]
-_STEPS = 600
+_STEPS = 300
 
 
 @lru_cache(maxsize=1)
@@ -23,6 +24,12 @@ def _compiler() -> xgrammar.GrammarCompiler:
         [*_BYTES, b"</s>"], xgrammar.VocabType.RAW, vocab_size=257, stop_token_ids=[_STOP]
     )
     return xgrammar.GrammarCompiler(vocabulary, max_threads=1, cache_enabled=True)
+
+
+def _allowed(matcher: xgrammar.GrammarMatcher, mask: Tensor) -> list[int]:
+    matcher.fill_next_token_bitmask(mask)
+    words = [word & 0xFFFFFFFF for word in mask[0].tolist()]
+    return [code for code in range(_STOP + 1) if words[code // 32] >> code % 32 & 1]
 
 
 class Walk:
@@ -41,15 +48,22 @@ class Walk:
 
     def allowed(self) -> list[int]:
         """The bytes that may come next; 256 is the end."""
-        self._matcher.fill_next_token_bitmask(self._mask)
-        words = [word & 0xFFFFFFFF for word in self._mask[0].tolist()]
-        return [code for code in range(257) if words[code // 32] >> code % 32 & 1]
+        return _allowed(self._matcher, self._mask)
 
     def write(self, text: str) -> bool:
         """Go on with `text`, if that is allowed."""
         taken = self._matcher.accept_string(text)
         self._written += text.encode() if taken else b""
         return bool(taken)
+
+    def _narrow(self, random: Random) -> bool:
+        """Go on with the literal behind which least may follow: out of free text, on to the end."""
+        ends: dict[str, int] = {}
+        for literal in random.sample([*_ENDS, *self._literals], len(_ENDS) + len(self._literals)):
+            fork = self._matcher.fork()
+            if fork.accept_string(literal):
+                ends[literal] = 0 if fork.is_completed() else len(_allowed(fork, self._mask))
+        return bool(ends) and self.write(min(ends, key=ends.__getitem__))
 
     def _byte(self, random: Random) -> bool:
         """Go on with one byte; False where only the end may come."""
@@ -74,10 +88,9 @@ class Walk:
         for step in range(_STEPS):
             if self.may_end and random.random() < (0.4 if step < 200 else 0.9):
                 return self.text
-            hurried = random.random() < step / 60
-            if hurried and random.random() < 0.7 and any(map(self.write, random.sample(_ENDS, len(_ENDS)))):
+            if random.random() < step / 40 and self._narrow(random):
                 continue
-            if (hurried or random.random() < 0.3) and self.write(random.choice(self._literals)):
+            if random.random() < 0.3 and self.write(random.choice(self._literals)):
                 continue
             if not self._byte(random):
                 return self.text

@@ -29,24 +29,24 @@ class Sorter:
         self._request = request
         self._whole = whole
         self._sorts = settings.parses
-        self._places: dict[object, int | None] = {}  # of the upstream's other items in our output; None: left out
-        self._read: set[object] = set()  # the upstream's messages that are parsed
+        self._places: dict[int, int | None] = {}  # of the upstream's other items in our output; None: left out
+        self._read: set[int] = set()  # the upstream's messages that are parsed
         self._text: TextReader | None = None  # of the newest of these
         self._is_empty = True
 
-    def is_read(self, index: object) -> bool:
+    def is_read(self, index: int) -> bool:
         """Whether the upstream's item at this `output_index` is a message that is parsed."""
         return index in self._read
 
-    def place(self, index: object) -> int | None:
+    def place(self, index: int) -> int | None:
         """Where an item that is taken as it is stands in our output; None where it is not there."""
         return self._places.get(index)
 
-    def knows(self, index: object) -> bool:
+    def knows(self, index: int) -> bool:
         """Whether the upstream has begun an item at this `output_index`."""
         return index in self._read or index in self._places
 
-    async def begin(self, index: object, item: JsonObject) -> bytes:
+    async def begin(self, index: int, item: JsonObject) -> bytes:
         """The upstream's next item. The events are those of what ends and of what the item holds already."""
         out = await self.end("stop")
         if self._sorts and item.get("type") == "message":
@@ -76,7 +76,7 @@ class Sorter:
         """Whether there is no more to do for text than to parse it."""
         return self._text is not None and self._text.is_steady
 
-    async def done(self, index: object, item: JsonObject) -> bytes:
+    async def done(self, index: int, item: JsonObject) -> bytes:
         """What the upstream says that an item has become; a message's text counts where none of it came before."""
         if index in self._read:
             return await self._content(item) if self._is_empty else b""

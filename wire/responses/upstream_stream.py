@@ -81,17 +81,17 @@ class UpstreamStream:
         if body.get("type") != _TEXT:
             self._patterns.forget()
         match body:
-            case {"type": "response.output_text.delta", "output_index": index, "delta": str(delta)}:
+            case {"type": "response.output_text.delta", "output_index": int(index), "delta": str(delta)}:
                 return await self._delta(body, index, delta, event)
-            case {"type": "response.output_item.added", "output_index": index, "item": dict(item)}:
+            case {"type": "response.output_item.added", "output_index": int(index), "item": dict(item)}:
                 return await self._sorter.begin(index, item) + self._pass_of_item(body, index, event)
-            case {"type": "response.output_item.done", "output_index": index, "item": dict(item)}:
+            case {"type": "response.output_item.done", "output_index": int(index), "item": dict(item)}:
                 return await self._sorter.done(index, item) + self._pass_of_item(body, index, event)
-            case {"type": "response.refusal.delta", "output_index": index, "delta": str(delta)} if self._sorter.is_read(
+            case {"type": "response.refusal.delta", "output_index": int(index), "delta": str(delta)} if self._sorter.is_read(
                 index
             ):
                 return self._sorter.output.refuse(delta)
-            case {"output_index": index}:
+            case {"output_index": int(index)}:
                 return self._pass_of_item(body, index, event)
             case {"type": str(kind), "response": dict(response)} if kind in _TERMINAL:
                 return await self._terminal(kind, body, response, event)
@@ -99,7 +99,7 @@ class UpstreamStream:
             return await self._sorter.end(None) + self._pass(body, event)
         return self._pass(body, event)
 
-    async def _delta(self, body: JsonObject, index: object, delta: str, event: sse.Event) -> bytes:
+    async def _delta(self, body: JsonObject, index: int, delta: str, event: sse.Event) -> bytes:
         begun = b""
         if not self._sorter.knows(index):  # an upstream that leaves out what comes before
             begun = await self._sorter.begin(index, {"type": "message"})
@@ -123,7 +123,7 @@ class UpstreamStream:
         self._is_over = True
         return out + self._pass(body, event, response={**response, "output": self._sorter.output.items})
 
-    def _pass_of_item(self, body: JsonObject, index: object, event: sse.Event) -> bytes:
+    def _pass_of_item(self, body: JsonObject, index: int, event: sse.Event) -> bytes:
         """An event of an item that is taken as it is; nothing where that item is parsed or left out."""
         place = self._sorter.place(index)
         if place is None:

@@ -31,7 +31,9 @@ from streamsieve.backends.local.engine import Engine
 from streamsieve.backends.local.jobs import EngineFailed, Job, Token
 from streamsieve.backends.local.model import LocalModel, describe
 from streamsieve.backends.local.paged_attention import PagedAttention
+from streamsieve.backends.local.row import Row
 from streamsieve.backends.local.sampling import SamplingParameters
+from streamsieve.backends.local.scheduler import Work
 from streamsieve.parsers.errors import ConfigurationError
 
 VOCABULARY = 300
@@ -128,8 +130,8 @@ async def test_greedy_is_what_generate_gives(name: str) -> None:
     model = tiny(name)
     prompts = [prompt(length) for length in (5, 70, 33, 1, 290, 40)]
     prompts.append([*prompts[4][:200], 1, 2, 3])
-    wanted = [generated(model, tokens, 20) for tokens in prompts]
-    jobs = [job(tokens, 20) for tokens in prompts]
+    wanted = [generated(model, tokens, 12) for tokens in prompts]
+    jobs = [job(tokens, 12) for tokens in prompts]
     async with running(continuous_engine(model, rows=4, positions=1024)) as engine:
         assert await asyncio.gather(*(ids(engine, one) for one in jobs)) == wanted
         stats = engine.stats()
@@ -139,15 +141,28 @@ async def test_greedy_is_what_generate_gives(name: str) -> None:
         assert jobs[-1].cached_tokens == 192
 
 
-async def test_small_steps_and_a_cache_that_does_not_hold_all() -> None:
+class Watched(ContinuousExecutor):
+    """Says whether a row had to give way."""
+
+    gave_way = False
+
+    def step(self, work: Work) -> Sequence[tuple[Row, Token]]:
+        chosen = super().step(work)
+        Watched.gave_way |= self._batches.scheduler.block_new_requests
+        return chosen
+
+
+async def test_small_steps_and_a_cache_that_does_not_hold_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that has to give way is read again, and its reply goes on where it was."""
+    monkeypatch.setattr(Watched, "gave_way", False)
     model = tiny()
-    prompts = [prompt(60, seed) for seed in range(4)]
-    wanted = [generated(model, tokens, 60) for tokens in prompts]
-    batching = Batching(rows=4, tokens=16, page=16, pages=21)  # of 480 positions 336
-    engine = Engine(lambda: ContinuousExecutor(model, PagedAttention(model), batching), longest=300, rows=4)
+    prompts = [prompt(40, seed) for seed in range(4)]
+    wanted = [generated(model, tokens, 24) for tokens in prompts]
+    batching = Batching(rows=4, tokens=16, page=16, pages=13)  # 208 positions of 256
+    engine = Engine(lambda: Watched(model, PagedAttention(model), batching), longest=200, rows=4)
     async with running(engine):
-        assert await asyncio.gather(*(ids(engine, job(tokens, 60)) for tokens in prompts)) == wanted
+        assert await asyncio.gather(*(ids(engine, job(tokens, 24)) for tokens in prompts)) == wanted
+    assert Watched.gave_way
 
 
 async def test_each_request_is_sampled_by_its_own_parameters() -> None:
