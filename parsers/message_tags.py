@@ -19,8 +19,8 @@ class MessageTags:
     `start`: what comes before a message behind another one, and may come before the first.
     `thought`, `aside`: a message of thinking, and one of text that calls may follow. `answer`: one that ends
     the reply. `call`: one call, None where there is no tool.
-    `end`: what ends a message behind which another comes, `call_end` one that is a call. `lasts`: what may
-    end the last one; it may be missing, for a token that stops generation is no text.
+    `end`: what ends a message behind which another comes, `call_end` one that is a call. `lasts`, `call_lasts`:
+    what may end the last one; it may be missing, for a token that stops generation is no text.
     """
 
     start: str
@@ -31,18 +31,18 @@ class MessageTags:
     end: str
     call_end: str
     lasts: tuple[str, ...]
+    call_lasts: tuple[str, ...]
 
     def reply(self, demand: Demand) -> JsonObject:
         """The replies that are as `demand` has it; thinking may come before every message."""
         if demand.opener:
             raise Inexpressible(f"{demand.opener!r}: thinking ends with its own message here, not with a call")
         thoughts = repeated(self.thought, self.end, self.start)
-        last = optional(either(*self.lasts))
+        answer = sequence(self.answer, optional(either(*self.lasts)))
         if demand.calls == "none" or self.call is None:
-            return sequence(optional(self.start), thoughts, self.answer, last)
+            return sequence(optional(self.start), thoughts, answer)
         bound = demand.calls == "required" or demand.response is not None
         before = thoughts if bound else repeated(either(self.thought, self.aside), self.end, self.start)
         more = [repeated(self.call_end, self.start, before, self.call)] if demand.parallel else []
-        calls = sequence(self.call, *more)
-        reply = calls if demand.calls == "required" else either(calls, self.answer)
-        return sequence(optional(self.start), before, reply, last)
+        calls = sequence(self.call, *more, optional(either(*self.call_lasts)))
+        return sequence(optional(self.start), before, calls if demand.calls == "required" else either(calls, answer))

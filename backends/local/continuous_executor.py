@@ -7,7 +7,6 @@ a step computes, and keeps the cache; the logits come here, and ours is the choi
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -120,7 +119,6 @@ class ContinuousExecutor:
     def close(self) -> None:
         self._rows.clear()
         del self._batches, self._tap
-        gc.collect()  # the parts of transformers refer to each other
         if self._model.device.type == "cuda":
             torch.cuda.empty_cache()
         self._attention.release()

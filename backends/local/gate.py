@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import logging
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
@@ -12,8 +11,6 @@ from streamsieve.backends.local.bound_text import BoundText, Grammar, Piece
 from streamsieve.backends.local.literals import Literals
 from streamsieve.backends.local.vocabulary import Vocabulary
 from streamsieve.parsers.thinking_watch import Phase, ThinkingWatch
-
-_logger = logging.getLogger(__name__)
 
 
 class Gate:
@@ -109,7 +106,7 @@ class Gate:
     # -- what came --
 
     def accept(self, token: int) -> None:
-        """Take the token that came."""
+        """Take the token that came. Raises RuntimeError for one that was not allowed."""
         if self._forced and token == self._forced[0]:
             self._forced.pop(0)
         phase = self._watch.phase
@@ -128,7 +125,7 @@ class Gate:
 
     def _take(self, token: int) -> None:
         if self._bound and not self._bound.accept(token) and not self._bound.may_end:
-            _logger.error("a token came that the grammar of its reply has not at this place")
+            raise RuntimeError(f"token {token} came where the grammar does not have it")
 
     def _thinks(self) -> None:
         """The reply began to think after all: nothing that the grammar binds is written yet."""
@@ -140,7 +137,7 @@ class Gate:
         unfinished, _ = self._decode.getstate()
         pieces = self._behind(self._watch.opener, self._watch.rest.encode() + unfinished)
         if self._bound and not self._bound.accept_written(pieces):
-            _logger.error("the grammar of a reply does not take what was written behind its thinking")
+            raise RuntimeError("the grammar does not take what was written behind the thinking")
 
     @property
     def done(self) -> bool:

@@ -76,9 +76,8 @@ def _ways(weight: Tensor) -> Sequence[_Way | None]:
     }
     ways: list[_Way | None] = [None]
     for count in range(1, _SIZES[-1] + 1):
-        possible = [(cost, size, product) for (size, product), cost in costs.items() if size >= count]
-        cost, size, product = min(possible, key=lambda each: each[0])
-        ways.append(_Way(size, product))
+        possible = [way for way in costs if way[0] >= count]
+        ways.append(_Way(*min(possible, key=costs.__getitem__)))
     return ways
 
 

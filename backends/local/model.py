@@ -101,7 +101,7 @@ def load(
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ConfigurationError(f"model: {path} cannot be loaded: {error}") from error
     progress(f"moving to {where}", 0.0)
-    model.to(where)
+    torch.nn.Module.to(model, where)
     if where.type == "cpu":
         _share_cores()
         progress("measuring", 0.0)

@@ -41,16 +41,23 @@ def check_slots(model: LocalModel, shapes: Sequence[LayerShape]) -> None:
 
     This finds the models that make their masks or positions in ways of their own.
     """
-    cache = SlotCache(shapes)
-    cache.resize([], len(_PROMPTS), round_up(max(map(len, _PROMPTS))), [])
-    calls = SlotCalls(model, cache)
-    calls.prefill([Segment(slot, 0, len(prompt) - 1) for slot, prompt in enumerate(_PROMPTS)], _PROMPTS)
-    together = calls.decode([prompt[-1] for prompt in _PROMPTS], [len(prompt) - 1 for prompt in _PROMPTS])
+    try:
+        together = _together(model, shapes)
+    except Exception as error:  # a model's code may raise anything at what it does not expect
+        raise _unfit(model, f"it raises {type(error).__name__}: {error}") from error
     for prompt, logits in zip(_PROMPTS, together.float(), strict=True):
         alone = _alone(model, prompt, DynamicCache(config=model.model.config)).float()
         difference = float((logits - alone).norm() / alone.norm())
         if not difference < _DIFFERENCE.get(model.dtype, _COARSE_DIFFERENCE):
             raise _unfit(model, f"sequences that run together differ by {difference:.2g} from those that run alone")
+
+
+def _together(model: LocalModel, shapes: Sequence[LayerShape]) -> Tensor:
+    cache = SlotCache(shapes)
+    cache.resize([], len(_PROMPTS), round_up(max(map(len, _PROMPTS))), [])
+    calls = SlotCalls(model, cache)
+    calls.prefill([Segment(slot, 0, len(prompt) - 1) for slot, prompt in enumerate(_PROMPTS)], _PROMPTS)
+    return calls.decode([prompt[-1] for prompt in _PROMPTS], [len(prompt) - 1 for prompt in _PROMPTS])
 
 
 def _alone(model: LocalModel, prompt: Sequence[int], cache: Cache) -> Tensor:

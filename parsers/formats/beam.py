@@ -88,7 +88,8 @@ class BeamMessages(MessageSyntax):
             call=any_of(demand.schemas, _call_tag) if demand.tools else None,
             end=_END,
             call_end=_END,
-            lasts=(_RETURN, _CALL, _END),
+            lasts=(_RETURN, _END),
+            call_lasts=(_CALL, _END),
         ).reply(demand)
 
 

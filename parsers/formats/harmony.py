@@ -94,7 +94,8 @@ class HarmonyMessages(MessageSyntax):
             call=any_of(demand.schemas, _call_tag) if demand.tools else None,
             end="<|end|>",
             call_end="<|call|>",
-            lasts=("<|return|>", "<|end|>", "<|call|>"),
+            lasts=("<|return|>", "<|end|>"),
+            call_lasts=("<|call|>", "<|end|>"),
         ).reply(demand)
 
 

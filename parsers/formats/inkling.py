@@ -69,6 +69,7 @@ class InklingBlocks(MessageSyntax):
             end=_END,
             call_end=_END,
             lasts=(_END,),
+            call_lasts=(_END,),
         ).reply(demand)
 
 

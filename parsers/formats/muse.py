@@ -114,6 +114,7 @@ class MuseMessages(MessageSyntax):
             end=_EOM,
             call_end=_EOM,
             lasts=_ENDS,
+            call_lasts=_ENDS,
         ).reply(demand)
 
 

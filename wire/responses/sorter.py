@@ -9,7 +9,7 @@ from streamsieve.wire.responses.output import Output
 from streamsieve.wire.settings import Settings
 from streamsieve.wire.text_reader import TextReader
 
-_SORTED = frozenset({"reasoning", "function_call"})
+_SORTED = ("reasoning", "function_call")
 """An upstream that sends one of these sorts its replies itself: from there on its messages are not parsed."""
 
 _INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}

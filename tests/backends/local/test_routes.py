@@ -125,12 +125,12 @@ def test_logprobs_of_a_chat(client: openai.OpenAI) -> None:
 
 
 def test_a_stop_string_ends_the_reply(client: openai.OpenAI) -> None:
-    text = text_of(client.chat.completions.create(**ASK).choices[0].message)
+    ask: dict[str, Any] = {"model": "tiny", "prompt": "xyz", "max_tokens": 12, "temperature": 0}
+    text = client.completions.create(**ask).choices[0].text
     stop = text[4:6]
-    choice = client.chat.completions.create(**ASK, stop=[stop]).choices[0]
-    assert text_of(choice.message) == text[: text.index(stop)]
-    assert choice.finish_reason == "stop"
-    assert choice.to_dict()["stop_reason"] == stop
+    choice = client.completions.create(**ask, stop=[stop]).choices[0]
+    assert choice.text == text[: text.index(stop)]
+    assert (choice.finish_reason, choice.to_dict()["stop_reason"]) == ("stop", stop)
 
 
 def test_completions_of_bare_prompts(client: openai.OpenAI) -> None:
