@@ -1,12 +1,19 @@
-# Both targets need only python3 (3.11 or newer) and make; they install into .venv in this folder.
+# The targets need only python3 (3.11 or newer) and make; they install into .venv in this folder.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test formats clean
+.PHONY: demo demo-local test formats clean
+
+# Of PyPI's builds for this platform; installed before what asks for torch, so that no other is taken for it.
+TORCH := torch==2.13.0
 
 demo: build/dev/demo.installed
 	$(BIN)/streamsieve demo
+
+# A model of 135 million parameters on this machine; the first time, packages and 93 MB of weights are fetched.
+demo-local: build/dev/local.installed
+	$(BIN)/streamsieve demo-local
 
 test: build/dev/test.installed
 	$(BIN)/pytest $(PYTEST_FLAGS)
@@ -17,11 +24,14 @@ formats: build/dev/demo.installed
 	mv build/formats.md docs/formats.md
 
 # The stamps stand beside the links that are the editable install: remove build/ and both are made anew.
-build/dev/demo.installed: GROUP =
-build/dev/test.installed: GROUP = --group test
-build/dev/demo.installed build/dev/test.installed: pyproject.toml hatch_build.py $(BIN)/python
+build/dev/demo.installed: INSTALLED = --editable '.[openai,serve]'
+build/dev/local.installed: INSTALLED = --editable '.[openai,serve,local]'
+build/dev/test.installed: INSTALLED = --editable '.[openai,serve,local]' --group test
+build/dev/local.installed build/dev/test.installed: FIRST = $(BIN)/python -m pip install --quiet $(TORCH)
+build/dev/%.installed: pyproject.toml hatch_build.py $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # dependency groups
-	$(BIN)/python -m pip install --quiet --editable '.[openai,serve]' $(GROUP)
+	$(FIRST)
+	$(BIN)/python -m pip install --quiet $(INSTALLED)
 	@touch $@
 
 $(BIN)/python:

@@ -96,7 +96,7 @@ class Upstream:
         self, request: httpx2.Request, body: _RequestBody, scope: Scope, receive: Receive, send: Send
     ) -> None:
         try:
-            response = await self._transport.handle_async_request(request)
+            response = await self._answer(request, again=not body.streams)
         except _ClientLeft:
             return
         except httpx2.TransportError as error:
@@ -119,6 +119,22 @@ class Upstream:
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
+
+    async def _answer(self, request: httpx2.Request, *, again: bool) -> httpx2.Response:
+        """The response, as soon as its headers are there.
+
+        An upstream may be closing a kept connection just as the request goes out on it. A failure there
+        before any response says nothing about the upstream, so the request goes out `again`, as the
+        `openai` client would send it; on a connection of its own it does not.
+        """
+        while True:
+            route = _Route()
+            request.extensions["trace"] = route.note
+            try:
+                return await self._transport.handle_async_request(request)
+            except httpx2.TransportError as error:
+                if isinstance(error, httpx2.TimeoutException) or not (again and route.is_kept_connection):
+                    raise
 
     def _request(self, scope: Scope, body: _RequestBody) -> httpx2.Request:
         headers = [field for field in end_to_end(scope["headers"]) if field[0] not in (b"host", b"expect")]
@@ -143,6 +159,26 @@ class Upstream:
         fault = "cannot be reached" if isinstance(error, httpx2.ConnectError) else "failed before it answered"
         message = f"The upstream server at {self._url} {fault}: {str(error) or type(error).__name__}"
         return ApiError(502, message, "server_error", code="upstream_unreachable")
+
+
+class _Route:
+    """Which way a request goes, from what `httpcore2` tells of it."""
+
+    def __init__(self) -> None:
+        self._is_connecting = False
+        self._is_sent = False
+
+    async def note(self, event: str, info: object) -> None:
+        """The `trace` extension of the request."""
+        if event.startswith("connection.connect"):
+            self._is_connecting = True
+        elif event.endswith(".send_request_headers.started"):
+            self._is_sent = True
+
+    @property
+    def is_kept_connection(self) -> bool:
+        """Whether it went out on a connection that had served another request."""
+        return self._is_sent and not self._is_connecting
 
 
 class _ClientLeft(Exception):

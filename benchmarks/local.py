@@ -2,8 +2,9 @@
 
 A random Qwen3 of the real vocabulary's size (6 layers, 256 wide, 151,936 tokens), float32 on one CPU thread, or
 `--device cuda --dtype bfloat16`. `mixed_*`: 24 requests of 4 to 64 new tokens at once. `equal_*`: a batch of 8
-alike. `grammar_overhead`: what a JSON schema for each of 32 rows adds to the time. Rates are tokens a second of
-processor time on a CPU, of time on the clock on CUDA; the sides take turns, and the best round of each counts.
+alike. `grammar_overhead`: what a JSON schema for each of 32 rows adds to the time (`--tokenizer`). Rates are tokens
+a second, of processor time on a CPU, of time on the clock on CUDA; the sides take turns, and the best round of each
+counts.
 """
 
 from __future__ import annotations
@@ -18,18 +19,34 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from transformers import AutoModelForCausalLM, ContinuousBatchingConfig, GenerationConfig, Qwen3Config
+from transformers import AutoModelForCausalLM, AutoTokenizer, ContinuousBatchingConfig, GenerationConfig, Qwen3Config
 
+from streamsieve.backends.local.constraint import Constraint
 from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.grammar import Grammars
 from streamsieve.backends.local.head import tune_head
 from streamsieve.backends.local.jobs import Job
 from streamsieve.backends.local.model import DTYPES, LocalModel, describe
+from streamsieve.backends.local.request_constraint import RequestConstraints
 from streamsieve.backends.local.sampling_parameters import SamplingParameters
 from streamsieve.backends.local.slot_engine import slot_engine
+from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.parsers.request import Request as ChatRequest
 
 VOCABULARY = 151_936
 PROMPT = (20, 100)
 """Tokens of a prompt: from, to."""
+
+
+Start = Callable[[], Constraint | None]
+"""Makes what binds one reply."""
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"title": {"type": "string", "minLength": 4}, "text": {"type": "string", "minLength": 10_000}},
+    "required": ["title", "text"],
+}
+"""No reply comes to its end, so that bound ones are as long as free ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +151,32 @@ def engine(subject: Engine, requests: Sequence[Request]) -> None:
     asyncio.run(_engine(subject, requests))
 
 
-async def _engine(subject: Engine, requests: Sequence[Request]) -> None:
-    await asyncio.gather(*(_reply(subject, request) for request in requests))
+async def _engine(subject: Engine, requests: Sequence[Request], start: Start = lambda: None) -> None:
+    await asyncio.gather(*(_reply(subject, request, start()) for request in requests))
 
 
-async def _reply(subject: Engine, request: Request) -> None:
-    job = Job(request.prompt, SamplingParameters(temperature=0), request.new, frozenset())
+async def _reply(subject: Engine, request: Request, constraint: Constraint | None) -> None:
+    job = Job(request.prompt, SamplingParameters(temperature=0), request.new, frozenset(), constraint)
     count = 0
     async for tokens in subject.generate(job):
         count += len(tokens)
     assert count == request.new
+
+
+def bound(subject: Engine, start: Start, requests: Sequence[Request]) -> None:
+    """Our engine, each reply bound by a grammar of its own."""
+    asyncio.run(_engine(subject, requests, start))
+
+
+def grammar(folder: str) -> Start:
+    """The constraint of `SCHEMA` for the tokenizer in `folder`."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    vocabulary = Vocabulary(tokenizer, size=VOCABULARY, stops=[tokenizer.eos_token_id])
+    constraints = RequestConstraints(Grammars(vocabulary), None, tokenizer.encode)
+    form = {"type": "json_schema", "json_schema": {"name": "note", "schema": SCHEMA, "strict": False}}
+    found = asyncio.run(constraints.of({"response_format": form}, ChatRequest()))
+    assert found is not None
+    return found.start
 
 
 def timed(clock: Callable[[], float], run: Callable[[], None]) -> float:
@@ -153,7 +186,7 @@ def timed(clock: Callable[[], float], run: Callable[[], None]) -> float:
     return clock() - start
 
 
-def measure(model: LocalModel, rounds: int) -> dict[str, float]:
+def measure(model: LocalModel, rounds: int, start: Start | None) -> dict[str, float]:
     """The figures: tokens a second, and ratios."""
     clock = time.process_time if model.device.type == "cpu" else time.perf_counter
     subject = slot_engine(tuned(model), rows=32)
@@ -177,7 +210,12 @@ def measure(model: LocalModel, rounds: int) -> dict[str, float]:
             note("mixed_continuous", continuous, load)
         note("equal_batched", partial(batch, model), alike)
         note("equal_engine", partial(engine, subject), alike)
+        if start is not None:
+            note("free_32_rows", partial(engine, subject), equal(32, -2 - 2 * round))
+            note("bound_32_rows", partial(bound, subject, start), equal(32, -3 - 2 * round))
     subject.stop()
+    if start is not None:
+        best["grammar_overhead"] = best["free_32_rows"] / best["bound_32_rows"] - 1
     return best | {
         "mixed_ratio_to_sequential": best["mixed_engine"] / best["mixed_sequential"],
         "mixed_ratio_to_continuous": best["mixed_engine"] / best["mixed_continuous"],
@@ -192,11 +230,12 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32", choices=DTYPES)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--tokenizer", help="a folder with Qwen3's tokenizer, for what grammars cost")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    figures = {
-        name: round(value, 3) for name, value in measure(toy(options.device, options.dtype), options.rounds).items()
-    }
+    start = None if options.tokenizer is None else grammar(options.tokenizer)
+    measured = measure(toy(options.device, options.dtype), options.rounds, start)
+    figures = {name: round(value, 3) for name, value in measured.items()}
     if options.json:
         print(json.dumps(figures))
     else:

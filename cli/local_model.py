@@ -67,6 +67,11 @@ def need_local_extra() -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
+def load_offline() -> None:
+    """Have nothing fetched from a hub; before transformers is imported."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
 def local_backend(
     options: argparse.Namespace, settings: Settings, failed: Callable[[Exception], None], out: TextIO
 ) -> LocalBackend:
@@ -75,7 +80,7 @@ def local_backend(
     Raises ModuleNotFoundError where the extra `local` is not installed.
     """
     need_local_extra()
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
+    load_offline()
     from streamsieve.backends.local.application import LocalBackend
     from streamsieve.backends.local.runtime import ModelOptions, Runtime
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from streamsieve import __version__
-from streamsieve.cli import check, demo, detect, fetch_demo_model, listing, parse, serve
+from streamsieve.cli import check, demo, demo_local, detect, fetch_demo_model, listing, parse, serve
 from streamsieve.parsers.errors import ConfigurationError
 
-COMMANDS = (serve, demo, listing, detect, check, parse, fetch_demo_model)
+COMMANDS = (serve, demo, listing, detect, check, parse, fetch_demo_model, demo_local)
 EXTRAS = {
     "uvicorn": "serve",
     "starlette": "serve",

@@ -13,7 +13,7 @@ from streamsieve.wire.settings import Settings
 
 
 class SieveMiddleware:
-    """Sorts the chat completions of an ASGI app into reasoning, content and tool calls.
+    """Sorts the chat completions and responses of an ASGI app into reasoning, content and tool calls.
 
     `app.add_middleware(SieveMiddleware, tool_parser="hermes")`, or round any ASGI app. The keywords are
     the fields of `Settings`; `settings=` gives them ready made instead. Raises `ConfigurationError` at

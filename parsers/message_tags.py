@@ -1,4 +1,4 @@
-"""Replies made of messages, for structural tags: what a message format says of its messages, and what demands make of it."""
+"""Replies made of messages, for structural tags: what a format says of its messages, and what is made of that."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from streamsieve.parsers.arguments.schema_choices import argument_schemas, alone
+from streamsieve.parsers.arguments.schema_choices import alone, argument_schemas
 from streamsieve.parsers.request import JsonSchema
 
 JsonObject = dict[str, object]
@@ -93,7 +93,9 @@ def listed(item: Part, between: str, least: int = 1, most: int | None = None) ->
         return sequence(item, {"type": "star", "content": more})
     if (least, most) == (1, 1):
         return sequence(item)
-    return sequence(item, {"type": "repeat", "min": least - 1, "max": -1 if most is None else most - 1, "content": more})
+    return sequence(
+        item, {"type": "repeat", "min": least - 1, "max": -1 if most is None else most - 1, "content": more}
+    )
 
 
 def arguments(schema: JsonSchema) -> JsonObject:
@@ -102,7 +104,7 @@ def arguments(schema: JsonSchema) -> JsonObject:
     What is said of it by reference or in parts is put together first: xgrammar takes one of `anyOf` that names no
     type, and `allOf`, for anything.
     """
-    if _IN_PARTS.isdisjoint(schema):
+    if _IN_PARTS.isdisjoint(schema) and schema.get("type", "object") == "object":
         return json({"type": "object", **schema})
     return either(*(json({"type": "object", **alone(one, schema)}) for one in argument_schemas(schema)))
 
@@ -130,15 +132,11 @@ def _begins(part: Part, start: str) -> bool:
     return begin["type"] != "const_string" or value.startswith(start) or start.startswith(value)
 
 
-def triggered(content: JsonObject, trigger: str, *, excludes: Iterable[str] = (), once: bool = False) -> JsonObject:
-    """Text without `excludes` in which `content` goes on as it must wherever its beginning, `trigger`, is written.
-
-    `once`: with its end the text ends too.
-    """
+def triggered(content: JsonObject, trigger: str, *, excludes: Iterable[str] = ()) -> JsonObject:
+    """Text without `excludes` in which `content` goes on as it must wherever its beginning, `trigger`, is written."""
     return {
         "type": "dispatch",
         "rules": [[trigger, behind(content, trigger)]],
-        "loop": not once,
         "excludes": list(dict.fromkeys(excludes)),
     }
 

@@ -34,12 +34,14 @@ class ThinkingWatch:
 
     `opener`: of the call that ended the thinking; empty where something else did. `rest`: what was written behind the
     end of the thinking when that was seen. `closer`: the marker that ends the thinking that is open, or that may come.
+    `begun`: whether something of the thinking has come, its opener and the white space before it aside.
     Of a message format there is nothing to watch: its thinking is in messages of its own.
     """
 
     def __init__(self, format: Format | None, request: Request, tokens: SpecialTokens | None = None) -> None:
         """`tokens`: with them, and ids beside the text, a marker that is only typed is text, as for a parser."""
         self.phase = Phase.ENDED
+        self.begun = False
         self.opener = self.rest = self.closer = ""
         self.openers: Collection[str] = ()
         """The markers that a reply at its start may begin to think with."""
@@ -101,6 +103,12 @@ class ThinkingWatch:
             yield from reader.space()
             if marker := (yield from reader.takes(self._tables.answers)):
                 return self._end("" if marker in self._span.enders else marker)
+        else:  # an opener of its own is optional, and no thinking yet
+            yield from reader.space()
+            yield from reader.takes(Markers.of(*self._span.openers))
+        while reader.position == len(reader.text):
+            yield
+        self.begun = True
         ends = _ends(self._tables, pair)
         if marker := (yield from reader.find(Markers.of(*ends), nowhere)):
             self._end(marker if ends[marker] else "")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.reasoning import Opening
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import json
@@ -138,7 +139,8 @@ def _think_not(prepared: Prepared, dialect: Dialect, format: Format) -> None:
     assert span is not None
     switch = dict.fromkeys(span.switch.keys[:1], False) | dict([span.switch.level] if span.switch.level else [])
     quiet = replace(request, chat_template_kwargs={**request.chat_template_kwargs, **switch})
-    if not switch or may_think(format, quiet):
+    thinks_first = span.of(quiet).opening(quiet)[0] not in (Opening.OFF, Opening.ANSWERED, Opening.MARKED)
+    if thinks_first:
         raise Inexpressible(f"the constraint would bind the thinking, which {format.name} cannot switch off")
     given = prepared.body.get("chat_template_kwargs")
     template = {"chat_template_kwargs": {**(given if isinstance(given, dict) else {}), **switch}}

@@ -84,7 +84,7 @@ class Exchange:
             prepared.record.status, prepared.record.mode = status, kind
         if kind == "pass" or prepared is None:
             return list(headers)
-        if prepared.settings.shadow and prepared.api != "chat":
+        if prepared.settings.shadow and prepared.api == prepared.upstream_api == "responses":
             return list(headers)
         self._body = reply_body(kind, prepared) if prepared.api == "responses" else _chat_body(kind, prepared)
         if prepared.prompt is not None:

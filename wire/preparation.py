@@ -46,6 +46,7 @@ def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Pre
     except Refused as refusal:
         if prepared.record is not None:
             prepared.record.outcome, prepared.record.status = "refused", refusal.status
+            prepared.record.api = prepared.api
             tell(settings.told, prepared.record)
         raise
     if prepared.record is not None:

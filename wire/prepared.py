@@ -60,6 +60,8 @@ class Prepared:
     def read(self, body: JsonObject) -> None:
         """Have the reply read as that to this chat completion request."""
         self.request = request_of(body, self.settings)
+        if self.record is not None:
+            self.record.asked = body
 
 
 def request_of(body: JsonObject, settings: Settings) -> Request:

@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from streamsieve.backends.local.engine import Health
 from streamsieve.backends.local.metrics import Metrics
-from streamsieve.backends.local.model import Progress
+from streamsieve.backends.local.progress import Progress
 from streamsieve.backends.local.routes import Routes
 from streamsieve.backends.local.runtime import Runtime
 from streamsieve.backends.local.stats import Stats
@@ -70,6 +70,11 @@ class LocalBackend:
             lifespan=self._lifespan,
             exception_handlers=error_handlers(),
         )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model is there."""
+        return self._state is State.READY
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Every answer has a request id: the client's, or a new one."""

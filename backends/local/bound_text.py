@@ -48,6 +48,7 @@ class BoundText:
         self._is_filled = False
         self._barred = Literals(grammar.vocabulary, grammar.barred) if grammar.barred else None
         self._tail = b""
+        self._last_byte = 0
 
     @property
     def may_end(self) -> bool:
@@ -77,6 +78,8 @@ class BoundText:
         if not self._matcher.fill_next_token_bitmask(self._buffer, 0):
             return None
         row = self._buffer[0]
+        if self._last_byte in self._vocabulary.second_byte_rows:
+            row &= self._vocabulary.second_byte_rows[self._last_byte]
         if self._grammar.has_lengths and self._vocabulary.is_in_counted_string(row):
             row &= self._vocabulary.json_row
         witness = self._grammar.witness
@@ -93,8 +96,10 @@ class BoundText:
         if self._matcher.is_terminated() or not self._matcher.accept_token(token):
             return False
         self._is_filled = False
+        text = self._vocabulary.texts[token]
+        self._last_byte = text[-1] if text else 0
         if self._barred is not None:
-            self._tail = self._barred.tail(self._tail + self._vocabulary.texts[token])
+            self._tail = self._barred.tail(self._tail + text)
         return True
 
     def accept_written(self, pieces: Iterable[Piece]) -> bool:
@@ -136,5 +141,6 @@ class BoundText:
     def restart(self) -> None:
         """Forget what was written."""
         self._matcher.reset()
+        self._last_byte = 0
         self._is_filled = False
         self._tail = b""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
+import transformers
 
-from streamsieve.backends.local.continuous_executor import Batching, ContinuousExecutor
 from streamsieve.backends.local.engine import Engine
+from streamsieve.backends.local.executor import Executor
 from streamsieve.backends.local.model import LocalModel
 from streamsieve.backends.local.paged_attention import PagedAttention
 from streamsieve.backends.local.slot_engine import ROWS
 from streamsieve.parsers.errors import ConfigurationError
+
+_TRANSFORMERS = (5, 24)
+"""Where its continuous batching is as the executor knows it."""
 
 _TOKENS = {"cuda": 2048, "cpu": 256}
 """Of one step: what takes about as long as a few steps of rows that write."""
@@ -31,6 +36,14 @@ def continuous_engine(
     `rows`: jobs that run at once; `queue`: jobs that may wait. `positions`: tokens that the cache holds for all rows
     together; None for what fits on CUDA, and what is reasonable on a CPU.
     """
+    if tuple(map(int, transformers.__version__.split(".")[:2])) < _TRANSFORMERS:
+        raise ConfigurationError(
+            f"executor: 'continuous' needs transformers {'.'.join(map(str, _TRANSFORMERS))} or newer, and this is "
+            f"{transformers.__version__}; choose 'slots'"
+        )
+    # With an older one even the import would fail.
+    from streamsieve.backends.local.continuous_executor import Batching, ContinuousExecutor
+
     kind = "cuda" if model.device.type == "cuda" else "cpu"
     rows = ROWS[kind] if rows is None else rows
     if rows < 1:
@@ -43,9 +56,8 @@ def continuous_engine(
         page=_PAGE[kind],
         pages=None if positions is None else -(-positions // _PAGE[kind]),
     )
-    attention = PagedAttention(model)
-    _check(model, attention, batching)
-    executor = partial(ContinuousExecutor, model, attention, batching)
+    executor = partial(ContinuousExecutor, model, PagedAttention(model), batching)
+    _check(model, executor)
     return Engine(
         executor,
         longest=model.longest,
@@ -57,11 +69,11 @@ def continuous_engine(
 
 
 @torch.inference_mode()
-def _check(model: LocalModel, attention: PagedAttention, batching: Batching) -> None:
+def _check(model: LocalModel, make: Callable[[], Executor]) -> None:
     """Raise ConfigurationError where there is no executor for `model`, or none for its longest sequence."""
     try:
-        executor = ContinuousExecutor(model, attention, batching)
-    except (ValueError, KeyError, MemoryError, RuntimeError) as error:
+        executor = make()
+    except Exception as error:  # whatever transformers finds
         raise ConfigurationError(f"executor: 'continuous' cannot run this model: {error}; choose 'slots'") from error
     capacity = executor.usage.capacity
     executor.close()

@@ -7,14 +7,20 @@ a step computes, and keeps the cache; the logits come here, and ours is the choi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import cast
 
 import torch
 from torch import Tensor
 from transformers import ContinuousBatchingConfig, GenerationConfig
-from transformers.generation.continuous_batching.continuous_api import ContinuousBatchProcessor
+from transformers.generation.continuous_batching.continuous_api import (
+    ContinuousBatchingManager,
+    ContinuousBatchProcessor,
+    ProtoPretrainedModel,
+)
+from transformers.generation.continuous_batching.input_outputs import ContinuousBatchingIOs
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from streamsieve.backends.local.executor import Usage
@@ -96,13 +102,14 @@ class ContinuousExecutor:
         if not batches.prepare_next_batch():
             return []
         batches._generation_step(self._model.model)
-        parts: list[FutureRequestState] = batches.inputs_and_outputs.requests_in_batch
+        data = batches.inputs_and_outputs
+        assert isinstance(data, ContinuousBatchingIOs)  # the other class is for batches in flight
+        parts = data.requests_in_batch
         rows = [self._rows[part.state.request_id] for part in parts]
         ready = [row for row, part in zip(rows, parts, strict=True) if part.has_new_token]
         chosen = self._choice.choose(ready, self._tap.logits[: len(ready)])
-        ids = {id(row): token.id for row, token in chosen}
-        output = batches.inputs_and_outputs.output_ids
-        output[0, : len(ready)] = torch.tensor([ids.get(id(row), 0) for row in ready], dtype=output.dtype)
+        ids = {row: token.id for row, token in chosen}
+        data.output_ids[0, : len(ready)] = torch.tensor([ids.get(row, 0) for row in ready])
         batches.update_batch()
         for row, part in zip(rows, parts, strict=True):
             self._advance(row, part)
@@ -114,7 +121,8 @@ class ContinuousExecutor:
         scheduler = self._batches.scheduler
         scheduler.set_request_cancellation(name)
         scheduler.clear_cancelled_requests()
-        scheduler.block_new_requests = False  # set where a row had to give way; transformers lifts it at ends of its own
+        # Set where a row had to give way; transformers only takes it back where a row ends by itself.
+        scheduler.block_new_requests = False
 
     def close(self) -> None:
         self._rows.clear()
@@ -161,8 +169,12 @@ def _batches(model: LocalModel, batching: Batching, tap: _Tap) -> ContinuousBatc
         auto_switch_to_flash=False,
     )
     with torch.random.fork_rng(devices=[]):  # it seeds torch
-        manager = model.model.init_continuous_batching(GenerationConfig(eos_token_id=-1), config)
+        make_config: Callable[..., GenerationConfig] = GenerationConfig
+        manager = ContinuousBatchingManager(
+            cast(ProtoPretrainedModel, model.model), make_config(eos_token_id=-1), config
+        )
         manager.logit_processor.logits_processor.append(tap)
         manager.logit_processor.do_processing = True
         manager.warmup()
+    assert manager.batch_processor is not None
     return manager.batch_processor

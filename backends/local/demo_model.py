@@ -124,7 +124,7 @@ def _convert(gguf: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     read = AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, dtype=torch.float16, local_files_only=True
+        gguf.parent, gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
     )
     # A model that knows that it was quantised refuses to be saved, so a fresh one takes the weights.
     del read.config.quantization_config

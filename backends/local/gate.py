@@ -113,10 +113,10 @@ class Gate:
         if phase is Phase.ENDED:
             self._take(token)
             return
-        self._thought += phase is Phase.THINKING
         if phase is Phase.START and self._bound:
             self._fits = self._fits and self._bound.accept(token)
         self._watch.feed(self._decode.decode(self._vocabulary.texts[token]), [token])
+        self._thought += self._watch.begun
         match phase, self._watch.phase:
             case (Phase.START, Phase.THINKING):
                 self._thinks()

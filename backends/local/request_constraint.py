@@ -123,19 +123,23 @@ class RequestConstraints:
     ) -> Grammar | None:
         if wanted and choice.calls == "required" and wanted.schema is None:
             raise Refused(f"{wanted.param}: not together with a tool_choice that requires calls.", wanted.param)
-        if choice.calls == "required" and (self._format is None or not request.parse_calls):
+        if choice.calls == "required" and not self._reads_calls:
             raise Refused("tool_choice: this server reads no calls; it needs a tool parser.", "tool_choice")
         if wanted and wanted.schema is not None:
             unenforced += _checked(wanted.schema, wanted.param, strict=wanted.strict)
         if wanted and wanted.tag is not None:
             return await self._compile(wanted.tag, wanted.param)
-        if self._format is None or (self._format.calls is None and self._format.messages is None):
+        if not self._reads_calls:
             choice = NO_CALLS
         for index, (name, schema) in enumerate(choice.tools.items() if choice.calls != "none" else ()):
             unenforced += _checked(schema, f"tools[{index}]", strict=choice.strict.get(name, False))
         if choice.calls == "none" and wanted is None:
             return None
         return await self._demand(choice, wanted, request, unenforced)
+
+    @property
+    def _reads_calls(self) -> bool:
+        return self._format is not None and (self._format.calls is not None or self._format.messages is not None)
 
     async def _demand(
         self, choice: ToolChoice, wanted: Demanded | None, request: Request, unenforced: list[str]

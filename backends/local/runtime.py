@@ -10,7 +10,8 @@ from typing import Literal
 from streamsieve.backends.local.continuous_engine import continuous_engine
 from streamsieve.backends.local.engine import Engine
 from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.model import LocalModel, Progress, load
+from streamsieve.backends.local.model import LocalModel, load
+from streamsieve.backends.local.progress import Progress
 from streamsieve.backends.local.prompt import ChatTemplate
 from streamsieve.backends.local.request_constraint import Options, RequestConstraints
 from streamsieve.backends.local.requests import ServedModel

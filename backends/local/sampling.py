@@ -12,7 +12,6 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-import numpy
 import torch
 import xgrammar
 from torch import Tensor
@@ -178,12 +177,12 @@ def _at(logits: Tensor, places: Sequence[int]) -> Tensor:
 
 def _bar(words: Tensor, tokens: Iterable[int], vocabulary: int) -> None:
     """Clear the bits of `tokens` in a row of a bitmask, unless no other would be left."""
-    bits = words.numpy().view(numpy.uint32)
-    left = bits.copy()
+    octets = words.view(torch.uint8)
+    left = octets[: -(-vocabulary // 8)].clone()
+    if vocabulary % 8:
+        left[-1] &= (1 << vocabulary % 8) - 1
     for token in tokens:
         if token < vocabulary:
-            left[token // 32] &= ~numpy.uint32(1 << token % 32)
-    if vocabulary % 32:
-        left[vocabulary // 32] &= numpy.uint32((1 << vocabulary % 32) - 1)
-    if left[: -(-vocabulary // 32)].any():
-        bits[:] = left
+            left[token // 8] &= 0xFF - (1 << token % 8)
+    if left.any():
+        octets[: len(left)] = left

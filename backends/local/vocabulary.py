@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import torch
@@ -21,6 +21,9 @@ literal byte by byte it does take it; `Vocabulary.witness` tells such places.)""
 
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _BLANKS = (b"\t", b"\n")
+_NO_UTF8 = {0xE0: (0x80, 0x9F), 0xED: (0xA0, 0xBF), 0xF0: (0x80, 0x8F), 0xF4: (0x90, 0xBF)}
+"""First bytes of characters, and the second ones that do not make a character with them though xgrammar may take them:
+half surrogate pairs, and what could be written shorter."""
 
 
 class Vocabulary:
@@ -40,7 +43,10 @@ class Vocabulary:
             if number < size and (token.special or token.content.strip(" ▁\n\r\t"))
         }
         texts: list[bytes] = list(told.decoded_vocab)
-        writes = [_NO_TEXT if number in self._numbers else text for number, text in enumerate(texts)]
+        writes = [
+            _NO_TEXT if number in self._numbers else b"" if _is_no_utf8(text) else text
+            for number, text in enumerate(texts)
+        ]
         self.info = TokenizerInfo(
             writes,
             VocabType.RAW,
@@ -101,6 +107,15 @@ class Vocabulary:
         return self.row_without([number for number, text in enumerate(self.texts) if _CONTROL.search(text)])
 
     @cached_property
+    def second_byte_rows(self) -> Mapping[int, Tensor]:
+        """By the first byte of a character of which no more is written: the tokens that may go on with it."""
+        rows = {}
+        for first, (least, most) in _NO_UTF8.items():
+            wrong = [number for number, text in enumerate(self.texts) if text and least <= text[0] <= most]
+            rows[first] = self.row_without(wrong)
+        return rows
+
+    @cached_property
     def _blanks(self) -> tuple[int, int] | None:
         """The tokens of a tab and a line break, where there are such."""
         found = [next((number for number, text in enumerate(self.texts) if text == blank), None) for blank in _BLANKS]
@@ -155,6 +170,11 @@ class Vocabulary:
     @cached_property
     def _holding(self) -> dict[bytes, Sequence[tuple[int, bytes]]]:
         return {}
+
+
+def _is_no_utf8(text: bytes) -> bool:
+    pairs = zip(text, text[1:], strict=False)
+    return any(first in _NO_UTF8 and _NO_UTF8[first][0] <= second <= _NO_UTF8[first][1] for first, second in pairs)
 
 
 def _packed(bits: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ def narrowed(pattern: str, barred: str) -> str:
 
 def escaped(text: str) -> str:
     """`text` as a pattern for itself, in a class or outside."""
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    return _SPECIAL.sub(r"\\\g<0>", text).replace("\n", "\\n")
 
 
 def other_than(characters: str, classes: str = "") -> str:

@@ -43,7 +43,9 @@ class Members:
         declared = schema.get("properties")
         declared = declared if isinstance(declared, Mapping) else {}
         required = schema.get("required")
-        required = frozenset(one for one in required if isinstance(one, str)) if isinstance(required, list) else frozenset()
+        required = (
+            frozenset(one for one in required if isinstance(one, str)) if isinstance(required, list) else frozenset()
+        )
         others = schema.get("additionalProperties", None if "properties" in schema else True)
         allowed = others if isinstance(others, Mapping) else {} if others is True else None
         return cls({**declared, **{key: {} for key in sorted(required - declared.keys())}}, required, allowed)
@@ -126,22 +128,23 @@ def _by_type(schema: JsonSchema) -> Iterator[Choice]:
 
 
 def alone(schema: object, root: JsonSchema) -> JsonSchema:
-    """`schema`, a part of `root`, as a schema of its own: the whole of `root`, where it refers to that, comes with it."""
+    """`schema`, a part of `root`, as a schema of its own: the whole of `root` comes with it where it refers to that."""
     if not isinstance(schema, Mapping):
         return {}
     moved = _moved(schema)
-    if moved == schema:
-        return schema
-    return {**{key: value for key, value in moved.items() if key != "$defs"}, "$defs": {_ROOT: _moved(root)}}
+    return schema if moved == schema else {**moved, "$defs": {_ROOT: _moved(root)}}
 
 
-def _moved(part: object) -> object:
-    """A part of a schema with its references as they are once the root has moved under `$defs`."""
+def _moved(schema: JsonSchema) -> dict[str, object]:
+    """A schema with its references as they are once the root is under `$defs`."""
+    return {key: _reference(value) if key == "$ref" else _moved_part(value) for key, value in schema.items()}
+
+
+def _moved_part(part: object) -> object:
     if isinstance(part, Mapping):
-        return {
-            key: f"#/$defs/{_ROOT}{value[1:]}"
-            if key == "$ref" and isinstance(value, str) and value.startswith("#")
-            else _moved(value)
-            for key, value in part.items()
-        }
-    return [_moved(one) for one in part] if isinstance(part, list) else part
+        return _moved(part)
+    return [_moved_part(one) for one in part] if isinstance(part, list) else part
+
+
+def _reference(value: object) -> object:
+    return f"#/$defs/{_ROOT}{value[1:]}" if isinstance(value, str) and value.startswith("#") else _moved_part(value)

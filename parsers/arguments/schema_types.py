@@ -33,10 +33,10 @@ def property_of(schema: object, key: str) -> object:
     """The schema that an object's `schema` has for `key`, else the one for what it does not name, or None."""
     root = schema if isinstance(schema, Mapping) else {}
     objects = list(_objects(root, root, set(), _DEPTH))
-    named = (one["properties"] for one in objects if isinstance(one.get("properties"), Mapping))
+    listed = (one.get("properties") for one in objects)
     others = (one.get("additionalProperties") for one in objects)
-    found = next((properties[key] for properties in named if key in properties), None)
-    return next((one for one in others if isinstance(one, Mapping)), None) if found is None else found
+    named = next((found[key] for found in listed if isinstance(found, Mapping) and key in found), None)
+    return next((one for one in others if isinstance(one, Mapping)), None) if named is None else named
 
 
 def _objects(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[JsonSchema]:

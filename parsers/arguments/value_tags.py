@@ -52,7 +52,10 @@ def in_order(parts: Sequence[tuple[Part, bool]], between: str = "", others: Part
         return [*more, *([repeated(between, others)] if others else [])]
 
     first = next((index for index, (_, needed) in enumerate(parts) if needed), None)
-    starts = [sequence(part, *rest(index + 1)) for index, (part, _) in enumerate(parts[: None if first is None else first + 1])]
+    starts = [
+        sequence(part, *rest(index + 1))
+        for index, (part, _) in enumerate(parts[: None if first is None else first + 1])
+    ]
     if first is not None:
         return either(*starts)
     starts += [sequence(others, *rest(len(parts)))] if others else []
@@ -117,13 +120,18 @@ class ValueSyntax(ABC):
     def _array(self, what: str, schema: JsonSchema, root: JsonSchema, depth: int) -> JsonObject:
         least, most = schema.get("minItems"), schema.get("maxItems")
         item = self.value(f"{what}[]", schema.get("items", {}), root, depth + 1)
-        items = listed(item, self.comma, least if isinstance(least, int) else 0, most if isinstance(most, int) else None)
+        items = listed(
+            item, self.comma, least if isinstance(least, int) else 0, most if isinstance(most, int) else None
+        )
         return sequence("[", items, "]")
 
     def members(self, what: str, members: Members, root: JsonSchema, depth: int = 0) -> JsonObject:
         """The members of an object, without its braces."""
         own = [
-            (sequence(self.key(key), self.colon, self.value(f"{what}.{key}", schema, root, depth)), key in members.required)
+            (
+                sequence(self.key(key), self.colon, self.value(f"{what}.{key}", schema, root, depth)),
+                key in members.required,
+            )
             for key, schema in members.declared.items()
         ]
         if members.others is None:

@@ -40,7 +40,7 @@ class CallBlock:
     trigger: str = ""
     wrapper: tuple[str, str] = ("", "")
     first: Part = ""
-    between: str = ""
+    between: Part = ""
     closer: Part = ""
     at_start: tuple[tuple[str, str], ...] = ()
     starts: tuple[str, ...] = ()
@@ -66,8 +66,9 @@ class CallBlock:
         marked = self._marked(parallel=parallel)
         if not self.at_start:
             return marked
-        other, short = map(pattern, not_starting_with(self.starts))
-        called = sequence(LEAD, either(*self._at_start(parallel=parallel)), optional(marked if parallel else self._no_calls()))
+        words = dict.fromkeys(word for word in (*self.starts, self.opener, *self.openers) if word.strip())
+        other, short = map(pattern, not_starting_with(words))
+        called = sequence(LEAD, self.calls(parallel=parallel), self.text_behind(parallel=parallel))
         return either(called, sequence(other, marked), short)
 
     def _marked(self, *, parallel: bool) -> JsonObject:
@@ -75,9 +76,9 @@ class CallBlock:
         if not self.opener:
             return self._no_calls()
         block = sequence(self.opener, self._behind_opener(parallel=parallel))
-        trigger = self.trigger or self.opener
-        part = triggered(block, trigger, excludes=self._other_openers, once=not parallel)
-        return part if parallel else sequence(part, self._no_calls())
+        if parallel:
+            return triggered(block, self.trigger or self.opener, excludes=self._other_openers)
+        return sequence(self._no_calls(), optional(block, self._no_calls()))
 
     @property
     def _other_openers(self) -> list[str]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from streamsieve.parsers.arguments.elements import Element
 from streamsieve.parsers.arguments.element_tags import ElementTags
+from streamsieve.parsers.arguments.elements import Element
 from streamsieve.parsers.arguments.schema_choices import argument_objects
 from streamsieve.parsers.arguments.schema_types import write_json
 from streamsieve.parsers.call_writer import NAME, CallWriter

@@ -1,8 +1,8 @@
-"""Parameters between tags, for structural tags: raw text or JSON, whichever the syntax's own typing makes the value of."""
+"""Parameters between tags, for structural tags: text or JSON, whichever the syntax's own typing reads as the value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from streamsieve.parsers import tag_parts
@@ -49,19 +49,21 @@ def _parameter(
     syntax: TaggedCalls, key: str, schema: object, root: JsonSchema, what: str, key_pattern: str = ""
 ) -> JsonObject:
     """One parameter; `key_pattern` says what its key may be where that is not known."""
-    ways: dict[str, list[Part]] = {}
+    ways: dict[tuple[str, ...], list[Part]] = {}
     for choice in choices(schema, root):
         for kind in (choice.kind,) if choice.kind else ("string", "object"):
-            head = syntax.parameter.write_opening(key, _SAMPLES[kind], syntax.space)
-            types = syntax.parameter.types_of(_SAMPLES[kind], root, key, syntax.typing)
-            ways.setdefault(head, []).extend(_values(syntax, choice, kind, types, root))
-    one = one_of((_tagged(syntax, head, values) for head, values in ways.items() if values), what)
-    parts = sequence(syntax.space, one)
+            sample = _SAMPLES[kind]
+            heads = dict.fromkeys(syntax.parameter.write_opening(key, sample, space) for space in (syntax.space, ""))
+            types = syntax.parameter.types_of(sample, root, key, syntax.typing)
+            ways.setdefault(tuple(heads), []).extend(_values(syntax, choice, kind, types, root))
+    one = one_of((_tagged(syntax, heads, values) for heads, values in ways.items() if values), what)
+    parts = sequence(syntax.gap, one)
     return _with_key(parts, key_pattern) if key_pattern else parts
 
 
-def _tagged(syntax: TaggedCalls, head: str, values: list[Part]) -> JsonObject:
-    return sequence(head, syntax.line_break, either(*values), syntax.line_break, syntax.parameter.value_close)
+def _tagged(syntax: TaggedCalls, heads: tuple[str, ...], values: list[Part]) -> JsonObject:
+    value = sequence(syntax.line_break, either(*values), syntax.line_break)
+    return sequence(either(*heads), value, syntax.parameter.value_close)
 
 
 def _with_key(part: JsonObject, key_pattern: str) -> JsonObject:
@@ -76,9 +78,7 @@ def _with_key(part: JsonObject, key_pattern: str) -> JsonObject:
     return sequence(*elements)
 
 
-def _values(
-    syntax: TaggedCalls, choice: Choice, kind: str, types: frozenset[str], root: JsonSchema
-) -> Iterator[Part]:
+def _values(syntax: TaggedCalls, choice: Choice, kind: str, types: frozenset[str], root: JsonSchema) -> Iterator[Part]:
     """What may stand for the value: text that the syntax makes a value of this kind of again."""
     typing, stops = syntax.typing, syntax.ends_of_value
     if kind == "string" and not _is_read(typing, '"word"', types):
@@ -105,5 +105,3 @@ def _stays(syntax: TaggedCalls, text: str, types: frozenset[str]) -> bool:
     """Whether `text` becomes this very string."""
     trimmed = text if syntax.trim == "none" else text.strip()
     return trimmed == text and (is_plain_string(types) or syntax.typing.convert(text, types) == f'"{quote(text)}"')
-
-

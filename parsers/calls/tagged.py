@@ -21,7 +21,7 @@ from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
-from streamsieve.parsers.tag_parts import JsonObject, behind, sequence
+from streamsieve.parsers.tag_parts import JsonObject, behind, optional, sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,21 +219,26 @@ class TaggedCalls(CallSyntax):
         call = any_of(tools, self.tag)
         if not self.groups:
             opener = self.openers[0]
-            between = f"{self.space}{opener}"
+            between = sequence(self.gap, opener)
             return CallBlock(opener=opener, call=behind(call, opener), between=between, openers=self.openers)
         before, after = self.groups[0]
-        closer, call = f"{self.space}{after}", sequence(self.space, call)
+        closer, call = sequence(self.gap, after), sequence(self.gap, call)
         bare = self.openers if self.bare_calls == "calls" else ()
         openers = (*(opener for opener, _ in self.groups), *bare)
         if self.group_holds == "all calls":
             return CallBlock(opener=before, call=call, closer=closer, openers=openers)
-        between = f"{self.space}{before}"
+        between = sequence(self.gap, before)
         return CallBlock(opener=before, call=sequence(call, closer), between=between, openers=openers)
 
     def tag(self, name: str, schema: JsonSchema) -> JsonObject:
         """The grammar of one call of `name`, from its opener through its closer."""
-        closers = "".join(f"{self.space}{closer}" for closer in self._written_closers)
-        return sequence(self.write_name(name), parameters(self, name, schema), closers)
+        closers = (part for closer in self._written_closers for part in (self.gap, closer))
+        return sequence(self.write_name(name), parameters(self, name, schema), *closers)
+
+    @property
+    def gap(self) -> JsonObject:
+        """The white space that the format writes between parts, which it reads as well without."""
+        return optional(self.space)
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,7 +85,11 @@ class HarmonyMessages(MessageSyntax):
     def tag(self, demand: Demand, request: Request) -> JsonObject:
         """Final messages and calls as they must be, the other channels free."""
         body = text([START, CHANNEL, MESSAGE, CONSTRAIN, *_ENDS])
-        answer = sequence(optional(f" {CONSTRAIN}json"), MESSAGE, json(demand.response)) if demand.response is not None else None
+        answer = (
+            sequence(optional(f" {CONSTRAIN}json"), MESSAGE, json(demand.response))
+            if demand.response is not None
+            else None
+        )
         return MessageTags(
             start=f"{START}{_ROLE}",
             thought=sequence(f"{CHANNEL}analysis{MESSAGE}", body),

@@ -120,7 +120,9 @@ class XtmlCalls(TaggedCalls):
     def tag(self, name: str, schema: JsonSchema) -> JsonObject:
         """The grammar of one call, whatever its number."""
         opening = f'{self.openers[0]}{_attribute("tool", name)} index="'
-        return sequence(opening, pattern("[1-9][0-9]{0,3}"), f'"{_SEP}', parameters(self, name, schema), self.closers[0])
+        return sequence(
+            opening, pattern("[1-9][0-9]{0,3}"), f'"{_SEP}', parameters(self, name, schema), self.closers[0]
+        )
 
 
 _JSON_OPENERS, _JSON_CLOSERS = Markers(_tags(_OPEN, "json", "")), Markers(_tags(_CLOSE, "json"))

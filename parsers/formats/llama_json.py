@@ -11,7 +11,6 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Markers, Reading
-from streamsieve.parsers.tag_parts import optional
 
 _CLOSER = Markers(("<|python_end|>",))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from itertools import product
@@ -328,6 +328,35 @@ def test_an_upstream_that_hangs_up_is_502_and_one_that_is_slow_504(serve: Serve)
 
         answer = httpx2.get(serve(Upstream(backend, read_timeout=0.05)))
         assert (answer.status_code, answer.json()["error"]["code"]) == (504, "upstream_timeout")
+
+
+def in_two_parts() -> Iterator[bytes]:
+    yield b"{"
+    time.sleep(0.05)
+    yield b"}"
+
+
+@pytest.mark.parametrize(("body", "connections", "status"), [(b"{}", 2, 200), (in_two_parts(), 1, 502)])
+def test_a_kept_connection_that_the_upstream_closes_is_no_failure(
+    serve: Serve, body: Any, connections: int, status: int
+) -> None:
+    """Each connection answers one request and closes at the second. What was streamed cannot be sent again."""
+
+    def run() -> None:
+        for _ in range(connections):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                connection.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run)
+        thread.start()
+        with loopback(Upstream(f"http://127.0.0.1:{listener.getsockname()[1]}")) as url:
+            assert httpx2.post(url, content=b"{}").status_code == 200
+            assert httpx2.post(url, content=body).status_code == status
+        thread.join()
 
 
 def test_a_body_that_breaks_off_does_not_read_as_complete(serve: Serve) -> None:

@@ -84,6 +84,18 @@ def test_the_options_reach_the_wire() -> None:
         assert not any(chunk.choices[0].delta.tool_calls for chunk in chunks)
 
 
+def test_the_responses_api_is_served_by_chat_completions() -> None:
+    ask: Any = {"model": "hermes", "input": "Tides?", "tools": [{"type": "function", **TOOLS[0]["function"]}]}
+    with (
+        served(*HERMES) as upstream,
+        served("--upstream", upstream, "--responses", "translate", *HERMES) as proxy,
+    ):
+        for url in (upstream, proxy):
+            with openai.OpenAI(base_url=url + "/v1", api_key="x", max_retries=0) as client:
+                output = client.responses.create(**ask).output
+            assert [item.type for item in output] == ["reasoning", "message", "function_call"]
+
+
 @pytest.mark.parametrize("by_environment", [False, True])
 def test_the_key(by_environment: bool) -> None:
     arguments, environment = ((), {"STREAMSIEVE_API_KEY": "k"}) if by_environment else (("--api-key", "k"), {})

@@ -193,7 +193,8 @@ def commands(request: Any, environment: Any, node_modules: Any) -> Iterator[dict
             shutil.copy(driver, home)  # a module's imports are looked up from where it lies
         return ["node", str(home)]
 
-    asked = [item.callspec.params["client"] for item in request.session.items if item.path == request.path]
+    drives = [item for item in request.session.items if item.path == request.path and "commands" in item.fixturenames]
+    asked = [item.callspec.params["client"] for item in drives]
     with ThreadPoolExecutor(2) as makers:
         yield {name: makers.submit(command, name) for name in dict.fromkeys(client.environment for client in asked)}
 

@@ -56,15 +56,26 @@ class Walk:
         self._written += text.encode() if taken else b""
         return bool(taken)
 
+    def forced(self) -> bool:
+        """Go on with what may come next and is no white space; False at the end."""
+        code = next((code for code in self.allowed() if code != _STOP and not chr(code).isspace()), None)
+        if code is None:
+            return False
+        assert self._matcher.accept_token(code)
+        self._written += bytes([code])
+        return True
+
     def _narrow(self, random: Random) -> bool:
         """Go on with the literal behind which least may follow: out of free text, on to the end."""
-        ends = {"": 1000}
-        for literal in random.sample([*_ENDS, *self._literals], len(_ENDS) + len(self._literals)):
+        ends: dict[str, int] = {}
+        known = random.sample(self._literals, min(len(self._literals), 12))
+        for literal in random.sample([*_ENDS, *known], len(_ENDS) + len(known)):
             fork = self._matcher.fork()
             if fork.accept_string(literal):
                 ends[literal] = 0 if fork.is_completed() else len(_allowed(fork, self._mask))
-        best = min(ends, key=ends.__getitem__) if random.random() < 0.7 else next(iter(ends))
-        return self.write(best)
+        if not ends:
+            return False
+        return self.write(min(ends, key=ends.__getitem__) if random.random() < 0.7 else random.choice(list(ends)))
 
     def _byte(self, random: Random) -> bool:
         """Go on with one byte; False where only the end may come."""
@@ -91,7 +102,7 @@ class Walk:
                 return self.text
             if random.random() < step / 40 and self._narrow(random):
                 continue
-            if random.random() < 0.3 and self.write(random.choice(self._literals)):
+            if random.random() < 0.3 and self.write(random.choice([*self._literals, *_ENDS])):
                 continue
             if not self._byte(random):
                 return self.text

@@ -81,7 +81,7 @@ async def test_the_asynchronous_client(responses, async_client, parsers):
 def test_streams_give_their_connection_back(upstream, client, parsers):
     wrapped = wrap(client, responses="translate", **parsers)
     for _ in range(3):
-        assert [event for event in wrapped.responses.create(**REQUEST, stream=True)][-1].type == "response.completed"
+        assert list(wrapped.responses.create(**REQUEST, stream=True))[-1].type == "response.completed"
     assert len(upstream.connections) == 1
 
 

@@ -21,13 +21,12 @@ from streamsieve.wire.settings import Settings
 SCHEMA = {
     "type": "object",
     "properties": {
-        "port": {"$ref": "#/$defs/port"},
+        "port": {"type": "string", "minLength": 2, "maxLength": 12},
         "days": {"type": "integer", "minimum": 1, "maximum": 9},
         "unit": {"enum": ["m", "ft"]},
     },
     "required": ["port", "days", "unit"],
     "additionalProperties": False,
-    "$defs": {"port": {"type": "string", "minLength": 2, "maxLength": 12}},
 }
 EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
 SCHEMAS = {"get_tide": SCHEMA, "ping": EMPTY}
@@ -117,28 +116,30 @@ async def test_with_thinking_switched_off(connect: Any, upstream: str) -> None:
     assert not hasattr(choice.message, "reasoning")
 
 
-# Parsers of many kinds: JSON, tags, Python, messages, no thinking, thinking that only an opener begins.
-FAMILIES = [
-    {"tool_parser": "hermes"},
-    {"tool_parser": "qwen3_coder", "reasoning_parser": "qwen3"},
-    {"tool_parser": "mistral", "reasoning_parser": "mistral"},
-    {"tool_parser": "llama3_json"},
-    {"tool_parser": "pythonic"},
-    {"tool_parser": "xlam"},
-    {"tool_parser": "deepseek_v3", "reasoning_parser": "deepseek_r1"},
-    {"tool_parser": "glm45", "reasoning_parser": "glm45"},
-    {"tool_parser": "kimi_k2"},
-    {"tool_parser": "minimax_m2", "reasoning_parser": "minimax_m2"},
-    {"tool_parser": "granite", "reasoning_parser": "granite"},
-    {"tool_parser": "openai"},
+# Parsers of many kinds: JSON, tags, Python, messages, no thinking, thinking that only an opener begins; and what ends
+# free text in each.
+FAMILIES: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    ({"tool_parser": "hermes"}, ()),
+    ({"tool_parser": "qwen3_coder", "reasoning_parser": "qwen3"}, ("</think>", "\n</parameter>\n", "\n</parameter>")),
+    ({"tool_parser": "mistral", "reasoning_parser": "mistral"}, ("[/THINK]", "</think>")),
+    ({"tool_parser": "llama3_json"}, ()),
+    ({"tool_parser": "pythonic"}, ()),
+    ({"tool_parser": "xlam"}, ()),
+    ({"tool_parser": "deepseek_v3", "reasoning_parser": "deepseek_r1"}, ("</think>",)),
+    ({"tool_parser": "glm45", "reasoning_parser": "glm45"}, ("</think>", "</arg_value>")),
+    ({"tool_parser": "kimi_k2"}, ()),
+    ({"tool_parser": "minimax_m2", "reasoning_parser": "minimax_m2"}, ("</think>", "</parameter>")),
+    ({"tool_parser": "granite", "reasoning_parser": "granite"}, ("Here is my response:",)),
+    ({"tool_parser": "openai"}, ("<|end|>", "<|call|>")),
 ]
 
 
-@pytest.mark.parametrize("parsers", FAMILIES, ids=lambda parsers: parsers["tool_parser"])
+@pytest.mark.parametrize(("parsers", "habits"), FAMILIES, ids=[parsers["tool_parser"] for parsers, _ in FAMILIES])
 @pytest.mark.parametrize("upstream", ["vllm", "llama.cpp"])
-async def test_every_kind_of_format(connect: Any, upstream: Any, parsers: Any) -> None:
-    there = UPSTREAMS[upstream]("The tide is high.")
-    client = connect("client", there, Settings(upstream=upstream, enforcement="always", **parsers))
+async def test_every_kind_of_format(connect: Any, upstream: Any, parsers: Any, habits: Any) -> None:
+    end = "<|call|>" if parsers["tool_parser"] == "openai" else "<|im_end|>"
+    there = UPSTREAMS[upstream]("The tide is high.", habits=habits, end=end)
+    client = connect("client", there, Settings(upstream=upstream, **parsers))
     if upstream == "llama.cpp" and parsers.get("reasoning_parser") in ("deepseek_r1", "minimax_m2"):
         with pytest.raises(openai.BadRequestError, match="would bind the thinking"):
             await reply(client, tool_choice="required")

@@ -33,7 +33,7 @@ def choose_api(prepared: Prepared) -> None:
 def _ask_for_raw_text(prepared: Prepared) -> None:
     """The fields of the upstream's dialect that leave the markers in the text; it takes them by either API."""
     settings, dialect = prepared.settings, prepared.settings.dialect
-    if dialect is None or settings.format is None:
+    if dialect is None or settings.format is None or settings.shadow:
         return
     # Whoever leaves the reasoning out, it has to be told apart first.
     said = {name: value for name, value in prepared.body.items() if name != "include_reasoning"}

@@ -7,6 +7,8 @@ from streamsieve.wire.attribution import Told
 from streamsieve.wire.choice import PARSING, State
 from streamsieve.wire.delta import REASONING_NAMES, is_text
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.parser import open_parser
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.responses.output import new_id
 from streamsieve.wire.text_reader import TextReader
 
@@ -73,6 +75,16 @@ class ChatReader:
 
     def _end_of_call(self) -> list[Event]:
         return [CallEnd(len(self._calls) - 1)] if self._calls else []
+
+
+def open_reader(prepared: Prepared, *, whole: bool) -> ChatReader:
+    """Who reads the first choice of a reply, its one message or its deltas. The caller closes its `text`."""
+    settings = prepared.settings
+    parser = open_parser(settings, prepared.request, whole=whole, heard=prepared.heard(0))
+    limit = settings.max_body if whole else settings.max_held
+    text = TextReader(parser, special=settings.special_tokens, max_held=limit)
+    sorts = settings.parses and not settings.shadow  # in shadow mode the upstream's own sorting goes on
+    return ChatReader(text, PARSING if sorts else State.PASSING)
 
 
 def refusal_of(fields: JsonObject) -> str:

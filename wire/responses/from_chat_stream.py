@@ -6,19 +6,15 @@ import enum
 import time
 from typing import Literal
 
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.choice import PARSING, State
 from streamsieve.wire.chunk_template import Templates
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
-from streamsieve.wire.responses.chat_reader import ChatReader, refusal_of
+from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
 from streamsieve.wire.responses.reply_object import BROKEN_OFF, SERVER_ERROR, ReplyObject, ending, error_of, usage_of
-from streamsieve.wire.responses.text_kind import reasoning_kind
-from streamsieve.wire.settings import Settings
-from streamsieve.wire.text_reader import TextReader
 
 _PLAIN_CHOICE = frozenset({"index", "delta"})
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
@@ -42,16 +38,13 @@ class FromChatStream:
 
     mode: Literal["stream"] = "stream"
 
-    def __init__(self, settings: Settings, request: Request, asked: JsonObject) -> None:
-        """`asked`: the body of the client's request, of which the response repeats a part."""
-        parser = open_parser(settings, request)
-        text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
-        self._asked = asked
-        self._limit = settings.max_body
-        self._decoder = sse.Decoder(settings.max_body)
+    def __init__(self, prepared: Prepared) -> None:
+        asked = prepared.asked
+        self._limit = prepared.settings.max_body
+        self._decoder = sse.Decoder(self._limit)
         self._writer = EventWriter()
-        self._output = Output(self._writer, reasoning_kind(asked))
-        self._reader = ChatReader(text, PARSING if settings.parses else State.PASSING)
+        self._output = Output(self._writer, prepared)
+        self._reader = open_reader(prepared, whole=False)
         self._templates = Templates()
         self._phase = Phase.WAITING
         self._reply = ReplyObject(asked, 0, asked.get("model"))

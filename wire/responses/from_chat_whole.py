@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text
-from streamsieve.wire.choice import PARSING, State
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
-from streamsieve.wire.responses.chat_reader import ChatReader, refusal_of
+from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
 from streamsieve.wire.responses.reply_object import ReplyObject, ending, usage_of
-from streamsieve.wire.responses.text_kind import reasoning_kind
-from streamsieve.wire.settings import Settings
-from streamsieve.wire.text_reader import TextReader
 
 
-async def rewrite(body: bytes, settings: Settings, request: Request, asked: JsonObject) -> bytes:
-    """The response for the completion `body`; the same bytes where they are none. `asked`: the client's body."""
+async def rewrite(body: bytes, prepared: Prepared) -> bytes:
+    """The response for the completion `body`; the same bytes where they are none."""
     try:
         completion = json_text.decode(body)
     except json_text.NotJsonError:
@@ -26,12 +21,10 @@ async def rewrite(body: bytes, settings: Settings, request: Request, asked: Json
     message = choice.get("message")
     if not isinstance(completion, dict) or not isinstance(message, dict):
         return body
-    parser = open_parser(settings, request, whole=True)
-    text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_body)
-    reader = ChatReader(text, PARSING if settings.parses else State.PASSING)
+    reader = open_reader(prepared, whole=True)
     given = choice.get("finish_reason")
     reason = given if isinstance(given, str) and given else None
-    output = Output(EventWriter(), reasoning_kind(asked))
+    output = Output(EventWriter(), prepared)
     try:
         output.add(await reader.read(message, choice))
         output.refuse(refusal_of(message))
@@ -39,7 +32,7 @@ async def rewrite(body: bytes, settings: Settings, request: Request, asked: Json
     finally:
         await reader.text.aclose()
     output.close("completed" if ending(reason) == "completed" else "incomplete")
-    reply = ReplyObject(asked, completion.get("created"), completion.get("model"))
+    reply = ReplyObject(prepared.asked, completion.get("created"), completion.get("model"))
     reply.usage = usage_of(completion, reader.text.attribution)
     return json_text.encode(reply.ended(reason, output.items))
 

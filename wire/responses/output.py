@@ -10,8 +10,9 @@ from typing import Literal, Protocol
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event, Reasoning
 from streamsieve.wire.attribution import Token, Told
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.responses.event_writer import DeltaTemplate, EventWriter
-from streamsieve.wire.responses.text_kind import CONTENT, REFUSAL, TextKind
+from streamsieve.wire.responses.text_kind import CONTENT, REFUSAL, TextKind, reasoning_kind
 
 Status = Literal["in_progress", "completed", "incomplete"]
 
@@ -23,10 +24,10 @@ class Output:
     of all messages, joined, are the content tray. A call is an item of its own, and open until it ends.
     """
 
-    def __init__(self, writer: EventWriter, reasoning: TextKind | None) -> None:
-        """`reasoning`: where reasoning goes; None leaves it out."""
+    def __init__(self, writer: EventWriter, prepared: Prepared) -> None:
         self._writer = writer
-        self._reasoning = reasoning
+        self._reasoning = reasoning_kind(prepared.asked)  # None: it is left out
+        self._keep_logprobs = prepared.keep_logprobs
         self._items: list[Item] = []
         self._text: TextItem | None = None  # the one that grows
         self._calls: dict[int, CallItem] = {}  # those that are open, by the parser's index
@@ -85,6 +86,8 @@ class Output:
 
     def _logprobs(self, tokens: list[Token]) -> list[JsonObject] | None:
         """Those of `tokens`; where reasoning is left out, not of tokens that may hold some of it."""
+        if not self._keep_logprobs:
+            return None
         return [entry for token in tokens if self._reasoning or token.count == 1 for entry in token.logprobs]
 
     def _write(self, kind: TextKind, text: str, logprobs: list[JsonObject] | None = None) -> bytes:

@@ -14,9 +14,8 @@ from streamsieve.wire.responses.upstream_stream import UpstreamStream
 
 def reply_body(kind: Literal["stream", "whole"], prepared: Prepared) -> Body:
     """The body of a reply that is a stream of events or one JSON object."""
-    settings, request, asked = prepared.settings, prepared.request, prepared.asked
-    speaks_it = prepared.upstream_api == "responses"
+    has_the_api = prepared.upstream_api == "responses"
     if kind == "stream":
-        return UpstreamStream(settings, request, asked) if speaks_it else FromChatStream(settings, request, asked)
-    rewrite = upstream_whole.rewrite if speaks_it else from_chat_whole.rewrite
-    return Whole(partial(rewrite, settings=settings, request=request, asked=asked), settings.max_body)
+        return UpstreamStream(prepared) if has_the_api else FromChatStream(prepared)
+    rewrite = upstream_whole.rewrite if has_the_api else from_chat_whole.rewrite
+    return Whole(partial(rewrite, prepared=prepared), prepared.settings.max_body)

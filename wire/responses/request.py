@@ -25,16 +25,6 @@ def as_chat(body: JsonObject) -> JsonObject:
     reasoning = body.get("reasoning")
     return body | {
         "tools": tools,
-        "tool_choice": _choice(body.get("tool_choice")),
         "reasoning_effort": reasoning.get("effort") if isinstance(reasoning, dict) else None,
         "messages": [{"role": "assistant", "tool_calls": calls}],
     }
-
-
-def _choice(choice: object) -> object:
-    match choice:
-        case {"type": "function", "name": name}:
-            return {"type": "function", "function": {"name": name}}
-        case {"type": "allowed_tools", "mode": mode}:
-            return mode
-    return choice

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from streamsieve.parsers.request import Request
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.responses.output import Output
-from streamsieve.wire.settings import Settings
 from streamsieve.wire.text_reader import TextReader
 
 _SORTED = ("reasoning", "function_call")
@@ -22,13 +21,12 @@ class Sorter:
     item begins, or with the response. `output` holds what came of it all.
     """
 
-    def __init__(self, settings: Settings, request: Request, output: Output, *, whole: bool) -> None:
+    def __init__(self, prepared: Prepared, output: Output, *, whole: bool) -> None:
         """`whole`: each message comes in one piece."""
         self.output = output
-        self._settings = settings
-        self._request = request
+        self._prepared = prepared
         self._whole = whole
-        self._sorts = settings.parses
+        self._sorts = prepared.settings.parses
         self._places: dict[int, int | None] = {}  # of the upstream's other items in our output; None: left out
         self._read: set[int] = set()  # the upstream's messages that are parsed
         self._text: TextReader | None = None  # of the newest of these
@@ -51,11 +49,11 @@ class Sorter:
         out = await self.end("stop")
         if self._sorts and item.get("type") == "message":
             self._read.add(index)
-            self._text = self._reader()
+            self._text = self._reader(index)
             self._is_empty = True
             return out + await self._content(item)
         self._sorts = self._sorts and item.get("type") not in _SORTED
-        is_hidden = item.get("type") == "reasoning" and not self._request.include_reasoning
+        is_hidden = item.get("type") == "reasoning" and not self._prepared.request.include_reasoning
         self._places[index] = None if is_hidden else self.output.put(item)
         return out
 
@@ -101,10 +99,11 @@ class Sorter:
         if self._text is not None:
             await self._text.aclose()
 
-    def _reader(self) -> TextReader:
-        parser = open_parser(self._settings, self._request, whole=self._whole)
-        limit = self._settings.max_body if self._whole else self._settings.max_held
-        return TextReader(parser, special=self._settings.special_tokens, max_held=limit)
+    def _reader(self, index: int) -> TextReader:
+        prepared, settings = self._prepared, self._prepared.settings
+        parser = open_parser(settings, prepared.request, whole=self._whole, heard=prepared.heard(index))
+        limit = settings.max_body if self._whole else settings.max_held
+        return TextReader(parser, special=settings.special_tokens, max_held=limit)
 
     async def _content(self, item: JsonObject) -> bytes:
         """The events of the parts of a message."""

@@ -17,6 +17,7 @@ _NOT_PASSED = frozenset(
         "instructions",
         "max_tool_calls",
         "metadata",
+        "parallel_tool_calls",
         "reasoning",
         "store",
         "stream_options",
@@ -31,6 +32,9 @@ _NOT_PASSED = frozenset(
 
 _OF_THE_STORE = ("previous_response_id", "conversation", "prompt")
 """What refers to something that OpenAI keeps, and nobody here does."""
+
+_IDLE = ("auto", "none")
+"""What a `tool_choice` may be without tools."""
 
 _LOGPROBS = "message.output_text.logprobs"
 
@@ -62,6 +66,7 @@ def _check(body: JsonObject) -> None:
 
 
 def _tools(body: JsonObject) -> JsonObject:
+    """`tools` and what is said of them; servers refuse that where there are none, so what says nothing is left out."""
     given = body.get("tools")
     if given is None:
         given = []
@@ -81,8 +86,11 @@ def _tools(body: JsonObject) -> JsonObject:
                 "tool_choice",
                 "unsupported_value",
             )
-    chosen: JsonObject = {} if choice is None else {"tool_choice": choice}
-    return chosen | ({"tools": tools} if tools else {})
+    chosen: JsonObject = {} if choice is None or (choice in _IDLE and not tools) else {"tool_choice": choice}
+    if not tools:
+        return chosen
+    parallel = body.get("parallel_tool_calls")
+    return chosen | {"tools": tools} | ({} if parallel is None else {"parallel_tool_calls": parallel})
 
 
 def _tool(tool: object, number: int) -> JsonObject:

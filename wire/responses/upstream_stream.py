@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from streamsieve.parsers.request import Request
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.responses.delta_pattern import DeltaPatterns
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
 from streamsieve.wire.responses.reply_object import BROKEN_OFF
 from streamsieve.wire.responses.sorter import Sorter, finish_reason, tokens_given
-from streamsieve.wire.responses.text_kind import reasoning_kind
-from streamsieve.wire.settings import Settings
 
 
 class UpstreamStream:
@@ -25,12 +23,10 @@ class UpstreamStream:
 
     mode: Literal["stream"] = "stream"
 
-    def __init__(self, settings: Settings, request: Request, asked: JsonObject) -> None:
-        """`asked`: the body of the client's request."""
-        self._decoder = sse.Decoder(settings.max_body)
+    def __init__(self, prepared: Prepared) -> None:
+        self._decoder = sse.Decoder(prepared.settings.max_body)
         self._writer = EventWriter()
-        output = Output(self._writer, reasoning_kind(asked))
-        self._sorter = Sorter(settings, request, output, whole=False)
+        self._sorter = Sorter(prepared, Output(self._writer, prepared), whole=False)
         self._patterns = DeltaPatterns()  # of the newest message, while that is steady
         self._is_over = False
 
@@ -81,23 +77,29 @@ class UpstreamStream:
         if body.get("type") != _TEXT:
             self._patterns.forget()
         match body:
-            case {"type": "response.output_text.delta", "output_index": int(index), "delta": str(delta)}:
-                return await self._delta(body, index, delta, event)
-            case {"type": "response.output_item.added", "output_index": int(index), "item": dict(item)}:
-                return await self._sorter.begin(index, item) + self._pass_of_item(body, index, event)
-            case {"type": "response.output_item.done", "output_index": int(index), "item": dict(item)}:
-                return await self._sorter.done(index, item) + self._pass_of_item(body, index, event)
-            case {"type": "response.refusal.delta", "output_index": int(index), "delta": str(delta)} if self._sorter.is_read(
-                index
-            ):
-                return self._sorter.output.refuse(delta)
             case {"output_index": int(index)}:
-                return self._pass_of_item(body, index, event)
+                return await self._of_item(body, index, event)
             case {"type": str(kind), "response": dict(response)} if kind in _TERMINAL:
                 return await self._terminal(kind, body, response, event)
         if body.get("error") or body.get("type") == "error" or event.is_error:
             return await self._sorter.end(None) + self._pass(body, event)
         return self._pass(body, event)
+
+    async def _of_item(self, body: JsonObject, index: int, event: sse.Event) -> bytes:
+        """What becomes of an event that is of the upstream's item at this index."""
+        sorter = self._sorter
+        match body:
+            case {"type": "response.output_text.delta", "delta": str(delta)}:
+                return await self._delta(body, index, delta, event)
+            case {"type": "response.output_item.added", "item": dict(item)}:
+                out = await sorter.begin(index, item)
+            case {"type": "response.output_item.done", "item": dict(item)}:
+                out = await sorter.done(index, item)
+            case {"type": "response.refusal.delta", "delta": str(delta)} if sorter.is_read(index):
+                out = sorter.output.refuse(delta)
+            case _:
+                out = b""
+        return out + self._pass_of_item(body, index, event)
 
     async def _delta(self, body: JsonObject, index: int, delta: str, event: sse.Event) -> bytes:
         begun = b""
@@ -120,6 +122,7 @@ class UpstreamStream:
             if isinstance(item, dict) and not self._sorter.knows(index):  # it was not streamed
                 out += await self._sorter.begin(index, item)
         out += await self._sorter.end(finish_reason(response) if _TERMINAL[kind] else None)
+        out += self._sorter.output.close("incomplete")  # what an error left open
         self._is_over = True
         return out + self._pass(body, event, response={**response, "output": self._sorter.output.items})
 

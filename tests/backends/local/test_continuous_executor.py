@@ -107,7 +107,8 @@ def generated(model: LocalModel, tokens: Sequence[int], count: int) -> list[int]
 async def running(engine: Engine) -> AsyncIterator[Engine]:
     engine.start()
     try:
-        yield engine
+        async with asyncio.timeout(60):
+            yield engine
     finally:
         await engine.drain(5)
 
@@ -305,6 +306,12 @@ def test_what_cannot_work_is_refused_at_the_start(options: dict[str, Any], messa
     with pytest.raises(ConfigurationError, match=f"^{message}"):
         continuous_engine(model, **options)
     assert model.model.config._attn_implementation == "eager"
+
+
+def test_an_older_transformers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformers.__version__", "5.9.1")
+    with pytest.raises(ConfigurationError, match=r"^executor: 'continuous' needs transformers 5\.24 .* 5\.9\.1"):
+        continuous_engine(tiny(), rows=2)
 
 
 def test_an_attention_that_cannot_be_batched_is_refused() -> None:

@@ -14,7 +14,8 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from streamsieve.backends.local.application import LocalBackend
 from streamsieve.backends.local.engine import Health
-from streamsieve.backends.local.model import Progress, describe
+from streamsieve.backends.local.model import describe
+from streamsieve.backends.local.progress import Progress
 from streamsieve.backends.local.runtime import ModelOptions, Runtime
 from streamsieve.backends.local.tokenizer import Tokenizer
 from streamsieve.parsers.errors import ConfigurationError

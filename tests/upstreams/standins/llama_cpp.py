@@ -41,7 +41,7 @@ class LlamaCpp(StandIn):
         history = [{k: v for k, v in message.items() if k != "reasoning"} for message in body["messages"]]
         self.prompted.append({"tools": tools, "messages": history, "thinks": thinks})
         wanted = self.wanted if thinks else self.wanted.partition("</think>")[2] or self.wanted
-        text = write(wanted, _grammar(body))
+        text = write(wanted, _grammar(body), self.habits)
         message: dict[str, Any] = {"content": text}
         if body.get("reasoning_format", "auto") != "none" and "</think>" in text:
             reasoning, _, answer = text.partition("</think>")

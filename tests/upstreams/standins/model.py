@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import random
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import cycle
 
 import xgrammar
 
 _END = 256
+_CONTROL = 1
+"""A byte that only free text may have."""
 _CLOSING = b'"}])>,/'
 _PLAIN = (string.ascii_letters + string.digits + "-. ").encode()
 
@@ -35,18 +38,22 @@ def compiled_schema(schema: Mapping[str, object]) -> xgrammar.CompiledGrammar:
     return _compiler().compile_json_schema(json.dumps(schema), max_whitespace_cnt=1)
 
 
-def write(wanted: str, grammar: xgrammar.CompiledGrammar | None, seed: int = 0) -> str:
-    """What the model writes that wants to write `wanted`."""
+def write(wanted: str, grammar: xgrammar.CompiledGrammar | None, habits: Sequence[str] = (), seed: int = 0) -> str:
+    """What the model writes that wants to write `wanted`; where that is at an end, `habits` lead out of free text."""
     if grammar is None:
         return wanted
+    ways_out = cycle(habits or ("</think>",))
     matcher, dice, out = xgrammar.GrammarMatcher(grammar), random.Random(seed), bytearray()
     mask = xgrammar.allocate_token_bitmask(1, _END + 1)
     wish = [*wanted.encode(), _END]
     while not matcher.is_terminated():
-        assert len(out) < 20_000, f"the grammar has no end: {out[:200]!r}"
+        assert len(out) < 2_000, f"the grammar has no end: {out[:200]!r}"
         matcher.fill_next_token_bitmask(mask)
-        allowed = [token for token in range(_END + 1) if mask[0, token // 32] >> (token % 32) & 1]
+        words = mask[0].tolist()
+        allowed = [token for token in range(_END + 1) if words[token >> 5] >> (token & 31) & 1]
         assert allowed, f"the grammar has a dead end: {out!r}"
+        if not wish and _CONTROL in allowed and _END not in allowed:
+            wish = [*next(ways_out).encode()]
         if wish and wish[0] in allowed:
             token = wish.pop(0)
         else:

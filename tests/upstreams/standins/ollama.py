@@ -38,7 +38,7 @@ class Ollama(StandIn):
             case _:
                 grammar = None
         reasoning, closer, answer = self.wanted.partition("</think>")
-        text = write(answer if closer else reasoning, grammar)
+        text = write(answer if closer else reasoning, grammar, self.habits)
         calls = [json.loads(call) for call in _CALL.findall(text)] if body.get("tools") else []
         message = {"content": _CALL.sub("", text) if calls else text}
         if closer and thinks:

@@ -40,4 +40,4 @@ class OpenAi(StandIn):
                 raise rejected("Invalid value: 'response_format'.", "response_format")
         self.prompted.append({"tools": body.get("tools"), "messages": body["messages"]})
         thinking, closer, answer = self.wanted.rpartition("</think>")
-        return [{"content": thinking + closer + write(answer, grammar)} for _ in range(body.get("n") or 1)]
+        return [{"content": thinking + closer + write(answer, grammar, self.habits)} for _ in range(body.get("n") or 1)]

@@ -37,7 +37,7 @@ class Sglang(StandIn):
         history = [{k: v for k, v in message.items() if k != "reasoning"} for message in body["messages"]]
         self.prompted.append({"tools": tools, "messages": history})
         text = self.text(
-            write(self.wanted, grammar),
+            write(self.wanted, grammar, self.habits),
             keeps_end=body.get("no_stop_trim", False),
             skips_special=body.get("skip_special_tokens", True) and not tools,
         )

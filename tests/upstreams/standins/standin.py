@@ -27,12 +27,14 @@ class Rejected(Exception):
 class StandIn:
     """An upstream whose model wants to write `wanted`, and then ends its turn with `end`, a special token.
 
+    `habits`: how it gets out of free text when it has said what it wanted.
     `asked`: the bodies that came. `prompted`: what reached the chat template of each that was served.
     """
 
     wanted: str
     end: str = "<|im_end|>"
     special: tuple[str, ...] = ("<|im_end|>", "<tool_call>", "</tool_call>")
+    habits: tuple[str, ...] = ("</think>",)
     asked: list[Body] = field(default_factory=list)
     prompted: list[Body] = field(default_factory=list)
 

@@ -35,7 +35,7 @@ class Vllm(StandIn):
         history = [_reasoning_renamed(message) for message in body["messages"]]
         self.prompted.append({"tools": tools, "messages": history, "tool_choice": choice if tools else None})
         text = self.text(
-            write(self.wanted, grammar),
+            write(self.wanted, grammar, self.habits),
             keeps_end=body.get("include_stop_str_in_output", False),
             skips_special=body.get("skip_special_tokens", True),
         )

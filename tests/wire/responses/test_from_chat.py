@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from streamsieve.parsers.chain import run
+from streamsieve.parsers.events import Content, Event, Reasoning
 from streamsieve.wire.settings import Settings
 
 ANSWER = ("The tide — I look.", "One moment. 😀", [("get_tide", '{"port": "Bodø", "days": 2}')])
@@ -203,6 +205,51 @@ def test_what_the_upstream_sorted_is_taken_as_it_is(driver, chat, trays_of, pars
         assert trays_of(response["output"]) == expected
         assert [item["call_id"] for item in response["output"][2:]] == ["c0", "c1"]
         assert {item["status"] for item in response["output"]} == {"completed"}
+
+
+def test_text_before_what_the_upstream_sorts_is_ours(driver, chat, plain, trays_of) -> None:
+    """A call of ours that broke off there keeps its place, though the upstream counts its own from 0 as well."""
+    ours = CUT
+    theirs = [chat.event(delta) for delta in SORTED_DELTAS[-4:]]
+    streamed = driver.stream(
+        plain, [chat.event({"content": ours}), *theirs, chat.event({}, "tool_calls"), DONE]
+    ).check()
+    expected = [("ping", "{}"), ("get_tide", '{"p'), ("ping", "{}"), ("get_tide", "{}")]
+    assert trays_of(streamed.response["output"]) == (None, None, expected)
+    statuses = [item["status"] for item in streamed.response["output"]]
+    assert statuses == ["completed", "incomplete", "completed", "completed"]
+
+
+def test_in_shadow_mode_the_upstreams_own_sorting_is_translated(driver, chat, trays_of) -> None:
+    settings = Settings(tool_parser="hermes", responses="translate", shadow=True)
+    events = [chat.event(delta) for delta in SORTED_DELTAS]
+    streamed = driver.stream(settings, [*events, chat.event({}, "tool_calls"), DONE]).check()
+    expected = ("Let me see.", "Two calls.", [("ping", "{}"), ("get_tide", "{}")])
+    assert trays_of(streamed.response["output"]) == expected
+
+
+async def without_calls(events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    async for event in events:
+        if isinstance(event, Content):
+            yield Content(event.text.upper())
+        elif isinstance(event, Reasoning):
+            yield event
+
+
+def test_stages_run_after_the_parser(driver, chat, parsers, raw, trays_of) -> None:
+    settings = Settings(**parsers, responses="translate", stages=[without_calls])
+    expected = (ANSWER[0], ANSWER[1].upper(), [])
+    assert trays_of(driver.stream(settings, chat.reply(raw)).check().response["output"]) == expected
+    assert trays_of(driver.whole(settings, chat.whole({"content": raw}))["output"]) == expected
+
+
+@pytest.mark.parametrize("size", [1, 50])
+def test_what_waits_too_long_is_text(driver, chat, size, trays_of) -> None:
+    settings = Settings(tool_parser="hermes", responses="translate", max_held=100)
+    raw = "<tool_call>" + "x" * 300 + CUT
+    streamed = driver.stream(settings, chat.reply(raw.replace("x", " "), size)).check()
+    assert trays_of(streamed.response["output"])[2] == []
+    assert "get_tide" in trays_of(streamed.response["output"])[1]
 
 
 def test_a_refusal_is_a_part_of_its_kind(driver, chat, translating) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from streamsieve.parsers.chain import run
+from streamsieve.parsers.request import Request
 from streamsieve.wire.exchange import Exchange
+from streamsieve.wire.observing.record import Record
 from streamsieve.wire.settings import Settings
 
 SETTINGS = Settings(responses="translate")
@@ -134,6 +137,8 @@ FIELDS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"max_output_tokens": 5, "temperature": 0.5, "top_p": 0.9}, {"max_tokens": 5, "temperature": 0.5, "top_p": 0.9}),
     ({"tools": [TOOL, OTHER]}, {"tools": [CHAT_TOOL, CHAT_OTHER]}),
     ({"tools": []}, {}),
+    ({"tools": [], "tool_choice": "auto", "parallel_tool_calls": False}, {}),
+    ({"tool_choice": "required"}, {"tool_choice": "required"}),
     ({"tools": [TOOL], "tool_choice": "required"}, {"tools": [CHAT_TOOL], "tool_choice": "required"}),
     (
         {"tools": [TOOL], "tool_choice": {"type": "function", "name": "ping"}},
@@ -227,6 +232,18 @@ def test_tools_are_checked_as_in_a_chat_completion() -> None:
     refusal = Exchange(settings, json.dumps(body).encode(), path="/responses").refusal
     assert refusal is not None
     assert refusal.param == "tool_choice"
+
+
+@pytest.mark.parametrize("responses", ["parse", "translate"])
+def test_observers_find_the_shape_of_a_chat_completion(responses: Literal["parse", "translate"]) -> None:
+    records: list[Record] = []
+    settings = Settings(responses=responses, tool_parser="hermes", observers=[records.append])
+    body = {"model": "m", "input": "A", "tools": [TOOL]}
+    run(Exchange(settings, json.dumps(body).encode(), path="/responses").aclose())
+    run(Exchange(settings, json.dumps({**body, "instructions": 3}).encode(), path="/responses").aclose())
+    assert [record.api for record in records] == ["responses", "responses"]
+    assert records[0].request.tools == {"ping": SCHEMA}
+    assert Request.from_body(records[0].asked).tools == {"ping": SCHEMA}
 
 
 def test_the_dialect_of_the_upstream_is_spoken() -> None:

@@ -53,7 +53,10 @@ def test_a_reply_that_was_cut(driver, upstream, parsing, trays_of, kind) -> None
 def test_a_reply_that_failed(driver, upstream, parsing, trays_of) -> None:
     *events, last = upstream.reply("Hmm <tool", status="failed", error={"code": "server_error", "message": "x"})
     failed = last.replace(b"response.completed", b"response.failed")
-    streamed = driver.stream(parsing, [*events, failed])
+    error = b'event: error\ndata: {"type": "error", "message": "x", "sequence_number": 0}\n\n'
+    before = driver.stream(parsing, [*events, error, failed]).check().response["output"]
+    assert trays_of(before)[0] == "Hmm <tool"
+    streamed = driver.stream(parsing, [*events, failed]).check()
     assert streamed.events[-1]["type"] == "response.failed"
     assert trays_of(streamed.response["output"])[0] == "Hmm <tool"
 

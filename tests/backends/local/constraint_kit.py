@@ -1,0 +1,107 @@
+"""Replies written by chance under a constraint, and read as the middleware would read them."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from streamsieve.backends.local.constraint import Constraint
+from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.parsers.format import Format
+from streamsieve.parsers.reading import read
+from streamsieve.parsers.request import Request
+from streamsieve.parsers.results import Collector, Message
+
+Taste = Mapping[int, float]
+"""What is added to the logits of some tokens."""
+
+
+@dataclass
+class Written:
+    """A reply: its tokens, whether it came to its end, and where all tokens were allowed."""
+
+    vocabulary: Vocabulary
+    tokens: list[int] = field(default_factory=list)
+    free: list[int] = field(default_factory=list)
+    finish: str = "length"
+
+    @property
+    def text(self) -> str:
+        """The reply without the token that ended it."""
+        return self.bytes.decode("utf-8", "replace")
+
+    @property
+    def bytes(self) -> bytes:
+        """The same."""
+        return b"".join(self.vocabulary.texts[token] for token in self.tokens if token not in self.vocabulary.stops)
+
+    def message(self, format: Format, request: Request) -> Message:
+        """The reply as a parser with token ids reads it."""
+        machine, collector = format.machine(request, tokens=self.vocabulary.markers), Collector()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        for token in self.tokens:
+            if token not in self.vocabulary.stops:
+                collector.add(machine.feed(decode(self.vocabulary.texts[token]), [token]))
+        collector.add(machine.finish(self.finish))
+        return collector.message(self.finish, request)
+
+    def message_by_text(self, format: Format, request: Request) -> Message:
+        """The reply as a parser without token ids reads it."""
+        return read(format, [self.text], request, whole=True)
+
+
+def write(
+    vocabulary: Vocabulary,
+    constraint: Constraint,
+    seed: int,
+    *,
+    most: int = 400,
+    taste: Taste | None = None,
+    temperature: float = 1.5,
+) -> Written:
+    """A reply of at most `most` tokens, each drawn from what is allowed by logits that are chance and `taste`."""
+    random = np.random.default_rng(seed)
+    written = Written(vocabulary)
+    bitmask = torch.full((1, -(-vocabulary.size // 32)), -1, dtype=torch.int32)
+    liking = np.zeros(vocabulary.size)
+    for token, more in (taste or {}).items():
+        liking[token] += more
+    while len(written.tokens) < most:
+        token = constraint.forced()
+        if token is None:
+            scores = (random.standard_normal(vocabulary.size) + liking) / temperature + random.gumbel(size=vocabulary.size)
+            if constraint.fill(bitmask, 0):
+                scores[~allowed(bitmask, vocabulary.size)] = -np.inf
+                assert scores.max() > -np.inf, f"no token is allowed behind {written.text!r}"
+            else:
+                written.free.append(len(written.tokens))
+            token = int(scores.argmax())
+        constraint.accept(token)
+        written.tokens.append(token)
+        if token in vocabulary.stops or constraint.done:
+            written.finish = "stop"
+            break
+    return written
+
+
+def allowed(bitmask: torch.Tensor, size: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The one row of `bitmask` as booleans."""
+    return np.unpackbits(bitmask[0].numpy().view(np.uint8), bitorder="little")[:size].astype(bool)
+
+
+def may_come(constraint: Constraint, vocabulary: Vocabulary) -> set[int]:
+    """The tokens that are allowed now."""
+    bitmask = torch.full((1, -(-vocabulary.size // 32)), -1, dtype=torch.int32)
+    constraint.fill(bitmask, 0)
+    return {int(token) for token in np.nonzero(allowed(bitmask, vocabulary.size))[0]}
+
+
+def say(constraint: Constraint, tokens: Sequence[int]) -> None:
+    """Have these tokens come, each of which must be allowed."""
+    for token in tokens:
+        assert constraint.forced() in (None, token)
+        constraint.accept(token)
