@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamsieve.backends.broken_answer import BrokenAnswerMiddleware
 from streamsieve.backends.openai_error import ApiError
 from streamsieve.middleware import SieveMiddleware
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 
 OPEN_PATHS = frozenset({"/health"})
@@ -35,6 +36,12 @@ def application(
     if cors_origins:  # outermost: a browser's preflight carries no key
         app = CORSMiddleware(app, allow_origins=cors_origins, allow_methods=["*"], allow_headers=["*"])
     return app
+
+
+def check_key(option: str, key: str) -> None:
+    """Raise ConfigurationError where `key`, given as `option`, cannot be sent as a bearer token."""
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise ConfigurationError(f"{option}: must be printable ASCII without spaces, and not empty")
 
 
 class ApiKeyMiddleware:

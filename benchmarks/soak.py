@@ -24,9 +24,6 @@ from dataclasses import dataclass, field
 from benchmarks.heard import Kind, faults
 from benchmarks.servers import Served, events, reply, request, serving
 
-DELAY = 0.2
-"""Seconds between two chunks of one stream."""
-
 LENGTHS = (100, 600)
 """Characters of a reply, from and to."""
 
@@ -39,8 +36,9 @@ KINDS: dict[Kind, int] = {"whole": 8, "client leaves": 1, "upstream dies": 1}
 
 @dataclass
 class Soak:
-    """What came of it."""
+    """What came of it; `delay`: seconds between two chunks of a stream."""
 
+    delay: float
     streams: Counter[Kind] = field(default_factory=Counter)
     chunks: int = 0
     memory: list[int] = field(default_factory=list)
@@ -52,7 +50,7 @@ class Soak:
 async def _client(number: int, port: int, until: float, soak: Soak) -> None:
     """One stream after the other, each text with a mark that no other has."""
     chance = random.Random(number)
-    await asyncio.sleep(chance.uniform(0, DELAY))
+    await asyncio.sleep(chance.uniform(0, soak.delay))
     turn = 0
     while time.monotonic() < until:
         turn += 1
@@ -61,14 +59,14 @@ async def _client(number: int, port: int, until: float, soak: Soak) -> None:
         length = chance.randint(*LENGTHS)
         message = reply(length, mark)
         chunks = len(events(message))
-        bench = {"length": length, "mark": mark, "delay": DELAY}
+        bench = {"length": length, "mark": mark, "delay": soak.delay}
         start = time.monotonic()
         response = await _response(port, bench, kind, chunks, chance)
         soak.streams[kind] += 1
         soak.chunks += response.count(b"\n\n")
         soak.faults += (f"stream {mark}, {kind}: {fault}" for fault in faults(kind, message, response))
         if kind == "whole":
-            soak.slowest = max(soak.slowest, time.monotonic() - start - chunks * DELAY)
+            soak.slowest = max(soak.slowest, time.monotonic() - start - chunks * soak.delay)
 
 
 async def _response(port: int, bench: dict[str, object], kind: Kind, chunks: int, chance: random.Random) -> bytes:
@@ -92,8 +90,8 @@ async def _watch(proxy: Served, soak: Soak) -> None:
         soak.memory.append((await asyncio.to_thread(proxy.usage)).memory)
 
 
-async def run(seconds: float, streams: int, proxy: Served) -> Soak:
-    soak = Soak()
+async def run(seconds: float, streams: int, delay: float, proxy: Served) -> Soak:
+    soak = Soak(delay)
     until = time.monotonic() + seconds
     watch = asyncio.create_task(_watch(proxy, soak))
     async with asyncio.TaskGroup() as clients:
@@ -132,12 +130,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60, help="streams begin for so long (default: %(default)s)")
     parser.add_argument("--streams", type=int, default=500, help="at once (default: %(default)s)")
+    parser.add_argument("--delay", type=float, default=0.2, help="seconds between two chunks (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
     options = parser.parse_args()
     if options.seconds < 4 or options.streams < 1:
         parser.error("at least 4 seconds and 1 stream")
     with serving("upstream") as upstream, serving("sieve", upstream.url) as proxy:
-        soak = asyncio.run(run(options.seconds, options.streams, proxy))
+        soak = asyncio.run(run(options.seconds, options.streams, options.delay, proxy))
         figures = report(soak, options.seconds, {"proxy": proxy, "upstream": upstream})
     if options.json:
         print(json.dumps(figures))

@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _backend(folder: Path, settings: Settings) -> LocalBackend:
     from streamsieve.backends.local.application import LocalBackend
-    from streamsieve.backends.local.runtime import ModelOptions, Runtime
+    from streamsieve.backends.local.model_options import ModelOptions
+    from streamsieve.backends.local.runtime import Runtime
 
     chosen = ModelOptions(source=folder, slots=4, max_model_len=1024)
     shown = LoadingShown(sys.stderr)

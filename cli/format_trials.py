@@ -13,6 +13,8 @@ from streamsieve.parsers.reading import read
 from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import JsonObject
 
 THOUGHT, ANSWER, PORT = "Both ports, today.", "I look it up.", "Saint-Malo"
 _HOURS = [4, 16]
@@ -62,6 +64,13 @@ class Trial:
 def asked(format: Format) -> Request:
     """The request of the trials: one tool, thinking on where the format has a switch for it."""
     return specimens.asked(format, tools=_TIDES)
+
+
+def structural_tag(format: Format) -> JsonObject:
+    """The structural tag of a call of the one tool. Raises Inexpressible where the format has none."""
+    request = asked(format)
+    demand = Demand(calls="required", tools=request.tools, bound=frozenset(request.tools))
+    return format.structural_tag(demand, request)
 
 
 def attempt(format: Format) -> Trial:

@@ -33,6 +33,9 @@ tags follow the tool's schema: where it says that a value is a string, it is nev
 Each example was written by the format's own `render` and read back (`hf` and `minimax_m2_append_think` read more than
 they can write: theirs are written by hand); each reply that is cut ended with the finish reason `length`. In what is
 shown in one line, line breaks are written `\\n`.
+
+"structural tag" says whether generation can be bound to a format: to calls of the request's tools, with arguments by
+their schemas, and to answers by a schema ([architecture.md](architecture.md#one-value-three-ways)).
 """
 _STARTS = {
     "open": "a reply starts in it, the opener may be absent",
@@ -102,6 +105,8 @@ def _section(format: Format, about: str) -> Iterator[str]:
     if format.reasoning:
         yield f"- thinking: {_STARTS[format.reasoning.starts]}"
         yield f"- thinking switch: {_switch(format.reasoning)}"
+    if format.tool_names:
+        yield f"- structural tag: {_structural_tag(format)}"
     for meaning, markers in meanings(format):
         yield f"- {meaning}: {markers}"
     try:
@@ -111,6 +116,15 @@ def _section(format: Format, about: str) -> Iterator[str]:
     else:
         yield from _trial(trial)
     yield ""
+
+
+def _structural_tag(format: Format) -> str:
+    """Whether a structural tag can make a model obey the format, and what else stands in its way."""
+    try:
+        format_trials.structural_tag(format)
+    except Inexpressible as error:
+        return f"none: {error}"
+    return "yes"
 
 
 def _names(names: Iterable[str]) -> str:

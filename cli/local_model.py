@@ -82,7 +82,8 @@ def local_backend(
     need_local_extra()
     load_offline()
     from streamsieve.backends.local.application import LocalBackend
-    from streamsieve.backends.local.runtime import ModelOptions, Runtime
+    from streamsieve.backends.local.model_options import ModelOptions
+    from streamsieve.backends.local.runtime import Runtime
 
     chosen = ModelOptions(
         source=Path(options.model),

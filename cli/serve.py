@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, runs_here
 from streamsieve.cli.parser_options import Commands, add_parser_options, count
 from streamsieve.cli.server_options import add_server_options, log_to_stderr, server_options
+from streamsieve.cli.upstream_options import add_upstream_options, upstream_options
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.rules import AUTO
@@ -79,6 +80,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--replay", metavar="FILE", help="play the replies of this file of cases, by their ids")
     command.add_argument("--chunk", type=count, default=4, help="recorded replies: characters in a delta")
     command.add_argument("--delay", type=_seconds, default=0.0, help="recorded replies: seconds before each delta")
+    add_upstream_options(command)
     add_server_options(command)
     add_local_options(command)
 
@@ -158,6 +160,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         "tokenizer": options.tokenizer or own_tokenizer(options),
         "unknown_tools": options.unknown_tools,
         "response_template": options.response_template,
+        **upstream_options(options),
         **server_options(options),
     }
     if options.model is None:
@@ -200,8 +203,10 @@ def _backend(options: argparse.Namespace) -> ASGIApp:
 
 def _key(option: str, given: str | None, variable: str) -> str | None:
     key = os.environ.get(variable) or None if given is None else given
-    if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
-        raise ConfigurationError(f"{option}: must be printable ASCII without spaces, and not empty")
+    if key is not None:
+        from streamsieve.backends.application import check_key
+
+        check_key(option, key)
     return key
 
 

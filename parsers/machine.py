@@ -72,6 +72,12 @@ class Machine:
             self._trays.events = []
         return events
 
+    @property
+    def is_thinking(self) -> bool:
+        """Whether what comes next is reasoning, unless it begins a marker; no while a part of one has come."""
+        plain = self._reader.plain
+        return plain is not None and plain.write == self._trays.reasoning
+
     def finish(self, reason: str | None = None) -> list[Event]:
         """The reply is over; returns the rest. `reason` is the engine's finish reason.
 

@@ -36,10 +36,12 @@ class MessageSyntax(ABC):
 
     `markers`: what means something in a reply, and what, in a few words.
     `one_name`: what choosing the format by only one of its names reads, all trays or what that name says.
+    `thinking_end`: the marker that ends a message of thinking; empty where none does.
     """
 
     markers: ClassVar[Mapping[str, str]] = {}
     one_name: ClassVar[Literal["all trays", "its own"]] = "all trays"
+    thinking_end: ClassVar[str] = ""
 
     @abstractmethod
     def read(self, calls: CallWriter, trays: Trays, request: Request) -> Reading[None]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json as json_text
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from streamsieve.parsers.arguments.schema_choices import argument_objects
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.rendering import render
 from streamsieve.parsers.request import JsonSchema, Request
@@ -45,21 +47,23 @@ def structural_tag(format: Format, demand: Demand, request: Request) -> JsonObje
     """See `Format.structural_tag`."""
     if demand.calls == "required" and not demand.tools:
         raise Inexpressible("calls are required, and there is no tool that may be called")
+    made = format.messages.tag(demand, request) if format.messages else _reply(format, demand, request)
     if demand.calls != "none":
         _check_names(format, demand)
-    made = format.messages.tag(demand, request) if format.messages else _reply(format, demand, request)
     return {"type": "structural_tag", "format": made}
 
 
 def _check_names(format: Format, demand: Demand) -> None:
-    """Raise Inexpressible for a tool whose name would not be read as one."""
+    """Raise Inexpressible for a tool or a parameter whose name would not be read as it is."""
     plain = replace(format, reasoning=None)
-    for name in demand.tools:
-        message = Message(None, None, [ToolCall("", name, "{}")])
-        try:
-            render(plain, message, Request(tools=demand.tools, parse_calls=True))
-        except Inexpressible:
-            raise Inexpressible(f"{format.name} has no way to call a tool of the name {name!r}") from None
+    for name, schema in demand.schemas.items():
+        keys = {key for members in argument_objects(schema) for key in members.declared}
+        for said, arguments in ((f"a tool of the name {name!r}", []), (f"{name!r} with {sorted(keys)}", keys)):
+            call = ToolCall("", name, json_text.dumps(dict.fromkeys(arguments, "word")))
+            try:
+                render(plain, Message(None, None, [call]), Request(tools={name: {}}, parse_calls=True))
+            except Inexpressible:
+                raise Inexpressible(f"{format.name} has no way to call {said}") from None
 
 
 def _reply(format: Format, demand: Demand, request: Request) -> JsonObject:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reasoning import Opening, ReasoningSpan
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.structural_tag import Demand
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from streamsieve.parsers.calls.syntax import CallSyntax
     from streamsieve.parsers.format import Format
 
+NOTHING_ENDS: Mapping[str, JsonObject | None] = {}
 _NO_THINKING = frozenset({Opening.OFF, Opening.ANSWERED})
 
 
@@ -33,22 +35,21 @@ def whole_reply(format: Format, demand: Demand, request: Request) -> JsonObject:
     if format.reasoning is None or not may_think(format, request):
         return _tag(answer)
     openers = _ending_thinking(format, demand, request)
-    behind = {opener: _content(format, replace(demand, opener=opener), request) for opener in openers}
+    behind = {opener: _behind(format, replace(demand, opener=opener), request) for opener in openers}
     return _tag(behind_thinking(format.reasoning.of(request), request, answer, behind))
 
 
 def behind_thinking(
-    span: ReasoningSpan, request: Request, answer: JsonObject, behind: dict[str, JsonObject] | None = None
+    span: ReasoningSpan, request: Request, answer: JsonObject, behind: Mapping[str, JsonObject | None] = NOTHING_ENDS
 ) -> JsonObject:
     """`answer` with the thinking before it that the reply to `request` may have.
 
-    `behind`: call openers that end thinking, each with what follows it.
+    `behind`: call openers that end thinking, each with what follows it; None where the opener may not stand.
     """
-    others = behind or {}
     closers = tuple(dict.fromkeys(span.closers))
     ends = [sequence(closer, answer) for closer in closers]
-    ends += [sequence(opener, then) for opener, then in others.items()]
-    thinking = sequence(text([*closers, *others]), either(*ends))
+    ends += [sequence(opener, then) for opener, then in behind.items() if then is not None]
+    thinking = sequence(text([*closers, *behind]), either(*ends))
     match span.opening(request)[0]:
         case Opening.OFF | Opening.ANSWERED:
             return answer
@@ -75,6 +76,14 @@ def _openers(calls: CallSyntax) -> Iterable[str]:
     """What begins calls within text."""
     groups = tuple(opener for opener, _ in calls.groups)
     return dict.fromkeys((*groups, *calls.openers) if not groups or calls.bare_calls == "calls" else groups)
+
+
+def _behind(format: Format, demand: Demand, request: Request) -> JsonObject | None:
+    """What follows the opener of `demand`; None where the grammar has no calls behind it."""
+    try:
+        return _content(format, demand, request)
+    except Inexpressible:
+        return None
 
 
 def _content(format: Format, demand: Demand, request: Request) -> JsonObject:

@@ -35,7 +35,7 @@ class ThinkingWatch:
     `opener`: of the call that ended the thinking; empty where something else did. `rest`: what was written behind the
     end of the thinking when that was seen. `closer`: the marker that ends the thinking that is open, or that may come.
     `begun`: whether something of the thinking has come, its opener and the white space before it aside.
-    Of a message format there is nothing to watch: its thinking is in messages of its own.
+    Of a message format there is nothing to watch here: see `MessageWatch`.
     """
 
     def __init__(self, format: Format | None, request: Request, tokens: SpecialTokens | None = None) -> None:
@@ -115,6 +115,23 @@ class ThinkingWatch:
 
     def _end(self, opener: str) -> None:
         self.phase, self.opener, self.rest = Phase.ENDED, opener, self.pending
+
+
+class MessageWatch:
+    """The thinking of one reply in a message format, as it comes. It may come before every message.
+
+    `closer`: the marker that ends a message of thinking; empty where the format has none.
+    """
+
+    def __init__(self, format: Format, request: Request, tokens: SpecialTokens | None = None) -> None:
+        self.closer = format.messages.thinking_end if format.messages else ""
+        self._machine = format.machine(request, tokens=tokens)
+        self.feed = self._machine.feed
+
+    @property
+    def is_thinking(self) -> bool:
+        """Whether what comes next is thinking; no while a marker may have begun."""
+        return self._machine.is_thinking
 
 
 def _ends(marked: Tables, pair: int) -> dict[str, bool]:

@@ -17,12 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from streamsieve.backends.local.demo_model import NAME, fetch
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!http)([^)#]+)\)")
+LOCAL = "Over a local model"
 SECTIONS = {
     heading: BLOCK.findall(text)
     for heading, text in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", README, re.MULTILINE | re.DOTALL)
@@ -93,7 +96,22 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
-@pytest.mark.parametrize("heading", [heading for heading in SECTIONS if heading not in ("Start", "More")])
+@pytest.fixture
+def demo_model(tmp_path: Path) -> None:
+    """What `fetch-demo-model --into smollm2` finds there already; where it cannot be fetched, the test is skipped."""
+    models = Path(os.environ.get("STREAMSIEVE_TEST_MODELS") or ROOT / "build" / "models")
+    try:
+        (tmp_path / "smollm2").symlink_to(fetch(models / NAME))
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("demo_model")
+def test_a_local_model_runs_as_printed(reader: Reader) -> None:
+    reader.read(SECTIONS[LOCAL])
+
+
+@pytest.mark.parametrize("heading", [heading for heading in SECTIONS if heading not in ("Start", "More", LOCAL)])
 def test_a_section_runs_as_printed(reader: Reader, heading: str) -> None:
     blocks = SECTIONS[heading]
     assert any(language == "sh" for language, _ in blocks)

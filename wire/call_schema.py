@@ -40,7 +40,10 @@ def is_bare(demand: Demand) -> bool:
 def reading(format: Format, demand: Demand) -> Format:
     """`format` with calls as `call_schema` has them; its thinking stays, where markers close it."""
     syntax: CallSyntax = bare_arguments(*demand.tools) if is_bare(demand) else CALL_LIST
-    return replace(format, calls=syntax, messages=None)
+    span = format.reasoning
+    if span is not None and span.starts == "unless answered":  # no marker of an answer comes first
+        span = replace(span, starts="open")
+    return replace(format, calls=syntax, messages=None, reasoning=span)
 
 
 def _list(demand: Demand, definitions: JsonObject) -> JsonObject:

@@ -12,6 +12,7 @@ from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import json
 from streamsieve.parsers.thinking_tag import behind_thinking, may_think, whole_reply
 from streamsieve.wire.call_schema import call_schema, reading
+from streamsieve.wire.completions.prompt import render_prompt
 from streamsieve.wire.constraints import with_schema, with_tag
 from streamsieve.wire.dialects.dialect import Dialect
 from streamsieve.wire.json_text import JsonObject
@@ -29,7 +30,7 @@ def enforce(prepared: Prepared) -> None:
     `enforcement` is best effort.
     """
     settings, dialect = prepared.settings, prepared.settings.dialect
-    if dialect is None or settings.format is None or prepared.upstream_api != "chat" or dialect.calls == "enforced":
+    if dialect is None or settings.format is None or prepared.upstream_api != "chat":
         return
     choice = ToolChoice.of(prepared.body, prepared.request) if settings.reads_calls else NO_CALLS
     response = schema_of(prepared.body.get("response_format"))
@@ -54,6 +55,8 @@ def _needs_us(
     prepared: Prepared, dialect: Dialect, format: Format, choice: ToolChoice, response: JsonSchema | None
 ) -> bool:
     """Whether there is something to enforce that the upstream would not see to by itself."""
+    if dialect.calls == "enforced" and prepared.prompt is None and (choice.calls == "none" or response is None):
+        return False
     match choice.calls:
         case "required":
             return True
@@ -80,6 +83,8 @@ def _bound(choice: ToolChoice, level: ToolStrictLevel) -> frozenset[str]:
 def _constrain(prepared: Prepared, dialect: Dialect, format: Format, demand: Demand) -> None:
     """Raises Inexpressible, naming what stands in the way; nothing has been changed then."""
     body = prepared.body
+    if dialect.calls == "enforced":
+        raise Inexpressible("the upstream takes tools or a response format, and in chat completions only")
     for field in dialect.constraints:
         if body.get(field) is not None:
             raise Inexpressible(f"the request has a constraint of its own, {field!r}")
@@ -98,9 +103,9 @@ def _constrain_by_tag(prepared: Prepared, dialect: Dialect, format: Format, dema
     try:
         tag = whole_reply(format, demand, prepared.request)
     except Inexpressible:
-        answer = json(_answer_schema(demand))
-        span = None if format.messages or format.reasoning is None else format.reasoning.of(prepared.request)
-        content = behind_thinking(span, prepared.request, answer) if span else answer
+        content, span = json(_answer_schema(demand)), reading(format, demand).reasoning
+        if span is not None:
+            content = behind_thinking(span.of(prepared.request), prepared.request, content)
         tag = {"type": "structural_tag", "format": content}
         _read_as_json(prepared, format, demand)
     prepared.send(with_tag(prepared.body, dialect, tag))
@@ -133,17 +138,18 @@ def _read_as_json(prepared: Prepared, format: Format, demand: Demand) -> None:
 def _think_not(prepared: Prepared, dialect: Dialect, format: Format) -> None:
     """Switch thinking off, since the constraint would bind it; the reply is read accordingly.
 
-    Raises Inexpressible where it cannot be switched off.
+    Raises Inexpressible where it cannot be switched off, and the reply would start with it.
     """
-    span, request = format.reasoning, prepared.request
+    span, request, body, prompt = format.reasoning, prepared.request, prepared.body, prepared.prompt
     assert span is not None
     switch = dict.fromkeys(span.switch.keys[:1], False) | dict([span.switch.level] if span.switch.level else [])
-    quiet = replace(request, chat_template_kwargs={**request.chat_template_kwargs, **switch})
-    thinks_first = span.of(quiet).opening(quiet)[0] not in (Opening.OFF, Opening.ANSWERED, Opening.MARKED)
-    if thinks_first:
+    given = body.get("chat_template_kwargs")
+    kwargs = {**(given if isinstance(given, dict) else {}), **switch}
+    template = {"chat_template_kwargs": kwargs} if switch else {}
+    prepared.request = replace(request, chat_template_kwargs={**request.chat_template_kwargs, **switch})
+    prepared.body = {**body, **(template if dialect.thinking_off == "template" or prompt else dialect.thinking_off)}
+    if prompt is not None:
+        render_prompt(prepared)
+    if span.of(prepared.request).opening(prepared.request)[0] not in (Opening.OFF, Opening.ANSWERED, Opening.MARKED):
+        prepared.request, prepared.body, prepared.prompt = request, body, prompt
         raise Inexpressible(f"the constraint would bind the thinking, which {format.name} cannot switch off")
-    given = prepared.body.get("chat_template_kwargs")
-    template = {"chat_template_kwargs": {**(given if isinstance(given, dict) else {}), **switch}}
-    fields = template if dialect.thinking_off == "template" else dialect.thinking_off
-    prepared.send({**prepared.body, **fields})
-    prepared.request = quiet

@@ -14,7 +14,7 @@ from streamsieve.wire.observing.record import Record
 from streamsieve.wire.observing.shadow import ask_for_tokens
 from streamsieve.wire.prepared import Headers, Prepared, request_of
 from streamsieve.wire.refusal import Refused
-from streamsieve.wire.reply_start import follow_effort, follow_final_message
+from streamsieve.wire.reply_start import follow_effort, follow_final_message, follow_sorted_thinking
 from streamsieve.wire.responses.api import choose_api
 from streamsieve.wire.settings import Settings
 from streamsieve.wire.tool_choice import ToolChoice
@@ -91,6 +91,7 @@ _STEPS = (
     follow_effort,
     follow_final_message,
     render_prompt,
+    follow_sorted_thinking,
     enforce,
     ask_for_raw_text,
     ask_with_prompt,

@@ -20,6 +20,15 @@ def follow_effort(prepared: Prepared) -> None:
         prepared.request = replace(request, chat_template_kwargs=kwargs)
 
 
+def follow_sorted_thinking(prepared: Prepared) -> None:
+    """Where the upstream sorts thinking out itself, only an opener in its text begins any."""
+    settings, dialect = prepared.settings, prepared.settings.dialect
+    format = settings.format
+    if dialect is None or dialect.thinking == "raw" or format is None or format.reasoning is None or prepared.prompt:
+        return
+    prepared.settings = settings.reading(replace(format, reasoning=replace(format.reasoning, starts="marked")))
+
+
 def follow_final_message(prepared: Prepared) -> None:
     """With `continue_final_message` the reply goes on in the tray that the last message ends in."""
     format, body = prepared.settings.format, prepared.body

@@ -217,6 +217,14 @@ class Settings:
         return cls(**options)  # type: ignore[arg-type]  # checked by __post_init__
 
 
+def option_from_text(option: str, text: str) -> object:
+    """The value of an option of `Settings` that is spelt as in the environment; ConfigurationError where it is none."""
+    reader = _READERS.get(option.upper())
+    if reader is None:
+        raise unknown_choice("option", option, [known.lower() for known in _READERS])
+    return reader(option, text)
+
+
 def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
     if value not in choices:
         raise unknown_choice(option, value, choices)

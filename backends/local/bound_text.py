@@ -35,6 +35,11 @@ class Grammar:
         """The text of one reply, which nothing is written of yet."""
         return BoundText(self)
 
+    @property
+    def demands(self) -> bool:
+        """Whether something has to come: a reply may not be empty."""
+        return not self.start().may_end
+
 
 class BoundText:
     """What one reply has written of what its grammar wants."""

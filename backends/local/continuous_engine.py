@@ -24,14 +24,15 @@ _TOKENS = {"cuda": 2048, "cpu": 256}
 _PAGE = {"cuda": 256, "cpu": 32}
 """On CUDA what flash attention reads; smaller ones are shared by more prompts."""
 
-_CPU_POSITIONS = 32_768
+_CPU_POSITIONS = 16_384
 """Of the cache on a CPU, or the longest sequence: a step has a mask of all of them for each of its tokens."""
 
 
 def continuous_engine(
     model: LocalModel, *, rows: int | None = None, positions: int | None = None, queue: int = 256
 ) -> Engine:
-    """An engine, not started yet. Raises ConfigurationError where transformers cannot batch `model`.
+    """An engine, not started yet. Raises ConfigurationError where transformers cannot batch `model`, or
+    the memory does not hold one sequence of it.
 
     `rows`: jobs that run at once; `queue`: jobs that may wait. `positions`: tokens that the cache holds for all rows
     together; None for what fits on CUDA, and what is reasonable on a CPU.
@@ -57,7 +58,7 @@ def continuous_engine(
         pages=None if positions is None else -(-positions // _PAGE[kind]),
     )
     executor = partial(ContinuousExecutor, model, PagedAttention(model), batching)
-    _check(model, executor)
+    _check(executor)
     return Engine(
         executor,
         longest=model.longest,
@@ -69,15 +70,11 @@ def continuous_engine(
 
 
 @torch.inference_mode()
-def _check(model: LocalModel, make: Callable[[], Executor]) -> None:
-    """Raise ConfigurationError where there is no executor for `model`, or none for its longest sequence."""
+def _check(make: Callable[[], Executor]) -> None:
+    """Raise ConfigurationError where there is no executor."""
     try:
-        executor = make()
+        make().close()
     except Exception as error:  # whatever transformers finds
-        raise ConfigurationError(f"executor: 'continuous' cannot run this model: {error}; choose 'slots'") from error
-    capacity = executor.usage.capacity
-    executor.close()
-    if capacity < model.longest:
         raise ConfigurationError(
-            f"max_model_len: the cache holds {capacity} tokens, not one sequence of {model.longest}; choose less"
-        )
+            f"executor: 'continuous' cannot run this model: {error}; choose 'slots', or a smaller max_model_len"
+        ) from error

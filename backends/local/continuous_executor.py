@@ -21,6 +21,7 @@ from transformers.generation.continuous_batching.continuous_api import (
     ProtoPretrainedModel,
 )
 from transformers.generation.continuous_batching.input_outputs import ContinuousBatchingIOs
+from transformers.generation.continuous_batching.model_runner import infer_max_single_request_tokens
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from streamsieve.backends.local.executor import Usage
@@ -47,7 +48,8 @@ class Batching:
 
 
 class ContinuousExecutor:
-    """An `Executor` (see there). Raises ValueError or MemoryError where transformers cannot batch `model` so.
+    """An `Executor` (see there). Raises ValueError or MemoryError where transformers cannot batch `model` so, or its
+    cache would not hold one longest sequence.
 
     Rows never end by themselves below it: the engine releases them. What a step reads is up to transformers, whatever
     `Work` says; it keeps `Row.stored` true.
@@ -65,9 +67,13 @@ class ContinuousExecutor:
         attention.hold()
         try:
             self._batches = _batches(model, batching, self._tap)
+            stored = infer_max_single_request_tokens(self._batches.cache)
+            if stored < model.longest:
+                raise ValueError(f"its cache holds {stored} tokens of one sequence, which may have {model.longest}")
         except BaseException:
             attention.release()
             raise
+        self._capacity = self._batches.cache.num_blocks * batching.page
 
     @property
     def rows(self) -> int:
@@ -79,7 +85,7 @@ class ContinuousExecutor:
 
     @property
     def usage(self) -> Usage:
-        return Usage(sum(row.stored for row in list(self._rows.values())), self._batches.cache.max_tokens_read)
+        return Usage(sum(row.stored for row in list(self._rows.values())), self._capacity)
 
     def admit(self, row: Row) -> bool:
         if len(self._rows) >= self._most_rows:

@@ -10,12 +10,13 @@ from torch import Tensor
 from streamsieve.backends.local.bound_text import BoundText, Grammar, Piece
 from streamsieve.backends.local.literals import Literals
 from streamsieve.backends.local.vocabulary import Vocabulary
-from streamsieve.parsers.thinking_watch import Phase, ThinkingWatch
+from streamsieve.parsers.thinking_watch import MessageWatch, Phase, ThinkingWatch
 
 
 class Gate:
     """The constraint of one reply: thinking is free, and what comes behind it is bound by `grammar` (None: by nothing).
 
+    In a message format it is a part of the grammar; `messages` tells of it then, where there is a budget.
     `budget`: how many tokens the thinking may have; then its closing marker is written, by its tokens in `closings`.
     The border between the two is exact to the character. A token that ends the thinking may have text behind its end
     only where the grammar takes that, and where the grammar demands something, the reply does not end before it.
@@ -29,10 +30,12 @@ class Gate:
         *,
         budget: int | None = None,
         closings: Mapping[str, Sequence[int]] | None = None,
+        messages: MessageWatch | None = None,
     ) -> None:
         self._vocabulary = vocabulary
         self._bound: BoundText | None = grammar.start() if grammar else None
         self._watch = watch
+        self._messages = messages
         self._budget = budget
         self._closings = closings or {}
         self._forced: list[int] = []
@@ -52,15 +55,19 @@ class Gate:
     def forced(self) -> int | None:
         """A token of the thinking's closing marker, once the budget is used up."""
         if not self._forced and self._is_overdue:
-            self._forced = list(self._closings[self._watch.closer])
+            self._forced = list(self._closings[(self._messages or self._watch).closer])
         return self._forced[0] if self._forced else None
 
     @property
     def _is_overdue(self) -> bool:
-        if self._watch.phase is not Phase.THINKING or self._budget is None or self._thought < self._budget:
+        if not self._is_thinking or self._budget is None or self._thought < self._budget:
             return False
         unfinished, _ = self._decode.getstate()  # of a character, which comes to its end first
         return not unfinished
+
+    @property
+    def _is_thinking(self) -> bool:
+        return self._messages.is_thinking if self._messages else self._watch.phase is Phase.THINKING
 
     def fill(self, bitmask: Tensor, row: int) -> bool:
         """Write the row of allowed tokens; False where all are."""
@@ -112,16 +119,22 @@ class Gate:
         phase = self._watch.phase
         if phase is Phase.ENDED:
             self._take(token)
+            if self._messages:
+                self._thought += self._messages.is_thinking
+                self._messages.feed(self._text(token), [token])
             return
         if phase is Phase.START and self._bound:
             self._fits = self._fits and self._bound.accept(token)
-        self._watch.feed(self._decode.decode(self._vocabulary.texts[token]), [token])
+        self._watch.feed(self._text(token), [token])
         self._thought += self._watch.begun
         match phase, self._watch.phase:
             case (Phase.START, Phase.THINKING):
                 self._thinks()
             case (Phase.THINKING, Phase.ENDED):
                 self._hand_over()
+
+    def _text(self, token: int) -> str:
+        return self._decode.decode(self._vocabulary.texts[token])
 
     def _take(self, token: int) -> None:
         if self._bound and not self._bound.accept(token) and not self._bound.may_end:

@@ -83,7 +83,10 @@ class MarkerTokens:
     def _json(self, part: Mapping[str, object]) -> JsonObject:
         schema = usable(part.get("json_schema"))
         self.has_lengths |= has_lengths(schema)
-        return {"max_whitespace_cnt": MAX_WHITESPACE} | dict(part) | {"json_schema": schema}
+        made = {"max_whitespace_cnt": MAX_WHITESPACE} | dict(part) | {"json_schema": schema}
+        if excludes := _texts(part, "excludes"):
+            made["excludes"] = [one for one in excludes if not self._has_token(one)]
+        return made
 
     def _has_token(self, text: str) -> bool:
         return any(isinstance(piece, int) for piece in self.vocabulary.split(text))

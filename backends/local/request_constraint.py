@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import JsonObject, json
-from streamsieve.parsers.thinking_watch import Phase, ThinkingWatch
+from streamsieve.parsers.thinking_watch import MessageWatch, ThinkingWatch
 from streamsieve.wire.refusal import Refused
 from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
 
@@ -95,20 +95,28 @@ class RequestConstraints:
             format = None if self._options.enable_in_reasoning and grammar else self._format
             return ThinkingWatch(format, request, self._vocabulary.markers)
 
-        first = watch()
-        if budget is not None and first.phase is not Phase.ENDED:
-            closings = self._closings(first)
-        elif budget is not None and self._format is not None and self._format.messages:
-            raise Refused(f"thinking_token_budget: {self._format.name} has no marker that ends it.", _BUDGET)
-        if grammar is not None and not request.include_reasoning and first.phase is not Phase.ENDED:
-            budget, closings = 0, self._closings(first)
-        if budget is None or first.phase is Phase.ENDED:
-            budget, closings = None, {}
+        if budget is not None and self._format is not None and self._format.messages:
+            return self._message_gates(self._format, grammar, request, budget)
+        if grammar is not None and grammar.demands and not request.include_reasoning:
+            budget = 0  # nobody will see the thinking, and what is demanded comes at once
+        closings = {closer: self._tokens(closer) for closer in watch().closers}
         return lambda: Gate(self._vocabulary, grammar, watch(), budget=budget, closings=closings)
 
-    def _closings(self, watch: ThinkingWatch) -> Mapping[str, Sequence[int]]:
-        """The tokens of each marker that may have to be written to end the thinking."""
-        return {closer: self._tokens(closer) for closer in watch.closers}
+    def _message_gates(
+        self, format: Format, grammar: Grammar | None, request: Request, budget: int
+    ) -> Callable[[], Constraint]:
+        closer = format.messages.thinking_end if format.messages else ""
+        if not closer:
+            raise Refused(f"thinking_token_budget: {format.name} has no marker that ends its thinking.", _BUDGET)
+        vocabulary, closings = self._vocabulary, {closer: self._tokens(closer)}
+        return lambda: Gate(
+            vocabulary,
+            grammar,
+            ThinkingWatch(format, request),
+            budget=budget,
+            closings=closings,
+            messages=MessageWatch(format, request, vocabulary.markers),
+        )
 
     def _tokens(self, text: str) -> Sequence[int]:
         tokens: list[int] = []

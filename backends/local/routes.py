@@ -39,10 +39,15 @@ from streamsieve.wire.prepared import request_of
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """What one or more choices begin with. `echo`: text that is sent before theirs."""
+    """What one or more choices begin with.
+
+    `echo`: text that is sent before theirs. `is_joined`: their text goes on where the prompt's ends; else a
+    leading space that the tokenizer gives the first word is none.
+    """
 
     token_ids: Sequence[int]
     echo: str = ""
+    is_joined: bool = True
 
 
 class Routes:
@@ -76,7 +81,8 @@ class Routes:
         read = replace(request_of(dict(body), runtime.settings), prompt_tail=rendered.tail)
         constraint = await runtime.chats.of(body, read)
         # Parsers look for special tokens, so they are text here, whatever `skip_special_tokens` says.
-        reply = self._reply(request, runtime, asked, [_Prompt(token_ids)], constraint, skip_special=False)
+        prompt = _Prompt(token_ids, is_joined=read_boolean(body, "continue_final_message"))
+        reply = self._reply(request, runtime, asked, [prompt], constraint, skip_special=False)
         return self._response(request, reply, ChatWriter(runtime.served.name), asked, "chat")
 
     async def completions(self, request: Request) -> Response:
@@ -165,7 +171,9 @@ class Routes:
                     stop_token_ids=asked.ending.eos_token_ids | asked.ending.stop_token_ids,
                     constraint=constraint.start() if constraint is not None else None,
                 ),
-                detokenizer=Detokenizer(runtime.tokenizer, prompt.token_ids, skip_special=skip_special),
+                detokenizer=Detokenizer(
+                    runtime.tokenizer, prompt.token_ids if prompt.is_joined else (), skip_special=skip_special
+                ),
                 ending=asked.ending,
                 texts=runtime.vocabulary.texts,
                 tells_ids=tells_ids,

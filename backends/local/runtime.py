@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from streamsieve.backends.local.continuous_engine import continuous_engine
 from streamsieve.backends.local.engine import Engine
 from streamsieve.backends.local.grammar import Grammars
 from streamsieve.backends.local.model import LocalModel, load
+from streamsieve.backends.local.model_options import ModelOptions
 from streamsieve.backends.local.progress import Progress
 from streamsieve.backends.local.prompt import ChatTemplate
 from streamsieve.backends.local.request_constraint import Options, RequestConstraints
@@ -20,29 +19,8 @@ from streamsieve.backends.local.tokenizer import Tokenizer
 from streamsieve.backends.local.vocabulary import Vocabulary
 from streamsieve.wire.settings import Settings
 
-ExecutorName = Literal["slots", "continuous"]
-
 _DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 """What a model's generation config may set for requests that do not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions:
-    """How a model is loaded and run.
-
-    `source`: a folder, or a GGUF file. `slots`: replies that are written at once, None for what suits the device;
-    `queue`: replies that may wait beside them. `max_model_len`: tokens of prompt and reply, None for the model's own.
-    `enable_in_reasoning`: what binds the answer binds the thinking too.
-    """
-
-    source: Path
-    dtype: str = "auto"
-    device: str = "auto"
-    slots: int | None = None
-    queue: int = 256
-    max_model_len: int | None = None
-    executor: ExecutorName = "slots"
-    enable_in_reasoning: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -173,8 +174,9 @@ class Vocabulary:
 
 
 def _is_no_utf8(text: bytes) -> bool:
-    pairs = zip(text, text[1:], strict=False)
-    return any(first in _NO_UTF8 and _NO_UTF8[first][0] <= second <= _NO_UTF8[first][1] for first, second in pairs)
+    return any(
+        first in _NO_UTF8 and _NO_UTF8[first][0] <= second <= _NO_UTF8[first][1] for first, second in pairwise(text)
+    )
 
 
 def _packed(bits: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from streamsieve.parsers import tag_parts
 from streamsieve.parsers.arguments.delimited_text import DelimitedText
 from streamsieve.parsers.arguments.narrowed_pattern import other_words
 from streamsieve.parsers.arguments.schema_choices import Choice
-from streamsieve.parsers.arguments.value_tags import ValueSyntax, raw_text
+from streamsieve.parsers.arguments.value_tags import ValueSyntax, raw_json, raw_text
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import Part, pattern, sequence
 
@@ -40,7 +40,7 @@ class DelimitedValues(ValueSyntax):
 
     def as_json(self, schema: JsonSchema) -> Part:
         """JSON between delimiters, which becomes what its schema says of it."""
-        return self._between(tag_parts.json(schema, [self.text.delimiter]))
+        return self._between(raw_json(schema, [self.text.delimiter]))
 
     def anything(self) -> Part:
         """A string."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamsieve.parsers import tag_parts
 from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices
 from streamsieve.parsers.arguments.schema_types import convert, declared_types, is_plain_string
-from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_text
+from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_json, raw_text
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, listed, sequence
 
-_DEPTH = 4
+_DEPTH = 2
 """How deep elements are written in one another; what is deeper is JSON."""
 _ITEM = "item"
 _SAMPLES = {"integer": "7", "number": "0.5", "boolean": "true", "null": "null", "array": "[1]", "object": '{"key": 1}'}
@@ -53,7 +52,7 @@ class ElementTags:
             ways += self._nested(what, choice, types, depth + 1)
         if not is_plain_string(types) and convert(_SAMPLES[kind], types) == _SAMPLES[kind]:
             schema = {"enum": list(choice.values)} if choice.values else alone(choice.schema, self.root)
-            ways.append(tag_parts.json(schema, [self.tag]))
+            ways.append(raw_json(schema, [self.tag]))
         return ways
 
     def _nested(self, what: str, choice: Choice, types: frozenset[str], depth: int) -> Iterable[Part]:

@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable
 
 from streamsieve.parsers.errors import Inexpressible
 
-_TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
-_CLASS_ITEM = re.compile(r"(?P<first>\\.|[^\\])-(?P<last>\\.|[^\\\]])|\\.|.", re.DOTALL)
+_ONE = r"\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+_TOKEN = re.compile(rf"{_ONE}|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
+_CLASS_ITEM = re.compile(rf"(?P<first>{_ONE}|[^\\])-(?P<last>{_ONE}|[^\\\]])|{_ONE}|.", re.DOTALL)
+_CONTROLS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _SPECIAL = re.compile(r"[][\\^$.|?*+(){}-]")
 _LETTERS = "A-Za-z_"
 _ALPHABET = f"{string.ascii_letters}_{string.digits}"
@@ -27,7 +29,7 @@ def narrowed(pattern: str, barred: str) -> str:
 
 def escaped(text: str) -> str:
     """`text` as a pattern for itself, in a class or outside."""
-    return _SPECIAL.sub(r"\\\g<0>", text).replace("\n", "\\n")
+    return _SPECIAL.sub(r"\\\g<0>", text).translate(_CONTROLS)
 
 
 def other_than(characters: str, classes: str = "") -> str:
@@ -77,8 +79,11 @@ def _narrowed(token: str, barred_escaped: str, barred: str) -> str:
     if token.startswith("[^"):
         return f"[^{barred_escaped}{token[2:]}"
     if len(token) > 1 and token.startswith("["):
-        return f"[{''.join(_items(token[1:-1], barred))}]"
-    if token.removeprefix("\\") in barred:
+        items = _items(token[1:-1], barred)
+        if not items:
+            raise _asks_for(token)
+        return f"[{''.join(items)}]"
+    if _plain(token) in barred or (token == WHITE and " " in barred):
         raise _asks_for(token)
     return token
 
@@ -87,7 +92,8 @@ def _items(inside: str, barred: str) -> list[str]:
     items: list[str] = []
     for item in _CLASS_ITEM.finditer(inside):
         first, last = item["first"], item["last"]
-        if item[0] in _COMPLEMENTS or item[0].removeprefix("\\") in barred:
+        white = item[0] == WHITE and " " in barred
+        if not first and (white or item[0] in _COMPLEMENTS or _plain(item[0]) in barred):
             raise _asks_for(item[0])
         if not first or not any(_plain(first) <= one <= _plain(last) for one in barred):
             items.append(item[0])
@@ -101,6 +107,9 @@ def _items(inside: str, barred: str) -> list[str]:
 
 
 def _plain(character: str) -> str:
+    """The character that a token stands for, if it stands for one."""
+    if len(character) > 2 and character[:2] in ("\\x", "\\u"):
+        return chr(int(character[2:], 16))
     return character.removeprefix("\\")
 
 

@@ -53,7 +53,7 @@ class Members:
 
 def choices(schema: object, root: JsonSchema) -> list[Choice]:
     """What a value of `schema`, a part of `root`, may be."""
-    return list(_choices(schema, root, _DEPTH))
+    return list(_choices(schema, root, set(), _DEPTH))
 
 
 def argument_objects(schema: JsonSchema) -> list[Members]:
@@ -72,21 +72,25 @@ def argument_schemas(schema: JsonSchema) -> list[JsonSchema]:
     return found
 
 
-def _choices(schema: object, root: JsonSchema, depth: int) -> Iterator[Choice]:
+def _choices(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[Choice]:
+    """The choices; what a reference in `seen` points at is among them already."""
     if not isinstance(schema, Mapping) or depth == 0:
         yield from () if schema is False else (Choice(ANY_KIND, {}),)
         return
     if isinstance(reference := schema.get("$ref"), str):
-        yield from _choices(resolve(reference, root), root, depth - 1)
+        if reference not in seen:
+            seen.add(reference)
+            yield from _choices(resolve(reference, root), root, seen, depth - 1)
         return
     if isinstance(parts := schema.get("allOf"), list):
-        yield from _choices(_merged(schema, parts, root, depth), root, depth - 1)
+        yield from _choices(_merged(schema, parts, root, depth), root, seen, depth - 1)
         return
     for key in ("anyOf", "oneOf"):
         if isinstance(options := schema.get(key), list):
             rest = {name: value for name, value in schema.items() if name != key}
             for option in options:
-                yield from _choices(_merged(rest, [option], root, depth), root, depth - 1)
+                both = _merged(rest, [option], root, depth) if rest else option
+                yield from _choices(both, root, seen, depth - 1)
             return
     yield from _by_type(schema)
 

@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from streamsieve.parsers import tag_parts
-from streamsieve.parsers.arguments.narrowed_pattern import narrowed, other_than
+from streamsieve.parsers.arguments.narrowed_pattern import WHITE, narrowed, other_than
 from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, either, listed, optional, pattern, repeated, sequence
 
-_DEPTH = 4
+_DEPTH = 2
 """How deep containers are written in a syntax's own way; deeper, also where a schema refers to itself, as JSON."""
+_STARTS = 64
+"""With how many members a list of members may begin: the grammar grows with the square of that."""
+_LENGTHS = ("minLength", "maxLength")
+_WHITE = " \t\r\n"
 _TUPLES = ("prefixItems", "contains", "uniqueItems")
 
 
-def raw_text(choice: Choice, stops: Sequence[str]) -> list[Part]:
-    """The ways in which a string of `choice` can stand raw, `stops` being what may end it."""
+def raw_text(choice: Choice, stops: Sequence[str], *, trimmed: bool = False) -> list[Part]:
+    """The ways in which a string of `choice` can stand raw, `stops` being what may end it.
+
+    `trimmed`: white space round it is no part of it.
+    """
     if choice.values:
         return [str(value) for value in choice.values if not any(stop in str(value) for stop in stops)]
-    barred = "".join(sorted({stop[0] for stop in stops}))
-    schema = choice.schema
+    regex = _pattern(choice.schema, _barred(stops), trimmed=trimmed)
+    return [tag_parts.text(stops) if regex is None else pattern(regex)]
+
+
+def raw_json(schema: JsonSchema, stops: Sequence[str]) -> JsonObject:
+    """JSON of `schema` that can stand raw: without `stops` in its strings."""
+    return tag_parts.json(_without(schema, _barred(stops)), stops)
+
+
+def _barred(stops: Sequence[str]) -> str:
+    """Characters without which a text has none of `stops` in it."""
+    return "".join(sorted({stop[0] for stop in stops}))
+
+
+def _without(schema: JsonSchema, barred: str) -> dict[str, object]:
+    """A schema whose strings have none of the characters `barred` where their pattern or length is asked for, which
+    xgrammar does not combine with excluded texts."""
+    regex = _pattern(schema, barred)
+    said = {key: _part_without(value, barred) for key, value in schema.items() if key not in _LENGTHS or regex is None}
+    return said if regex is None else {**said, "pattern": regex}
+
+
+def _part_without(part: object, barred: str) -> object:
+    if isinstance(part, Mapping):
+        return _without(part, barred)
+    return [_part_without(one, barred) for one in part] if isinstance(part, list) else part
+
+
+def _pattern(schema: JsonSchema, barred: str, *, trimmed: bool = False) -> str | None:
+    """What a string of `schema` matches that has none of the characters `barred`; None where nothing is asked of it."""
     if isinstance(regex := schema.get("pattern"), str):
-        return [pattern(narrowed(regex, barred))]
-    least, most = schema.get("minLength"), schema.get("maxLength")
-    if isinstance(least, int) or isinstance(most, int):
-        return [pattern(f"{other_than(barred)}{{{least or 0},{'' if most is None else most}}}")]
-    return [tag_parts.text(stops)]
+        return narrowed(regex, barred + _WHITE if trimmed else barred)
+    least, most = (schema.get(key) for key in _LENGTHS)
+    if not isinstance(least, int) and not isinstance(most, int):
+        return None
+    lengths = (least if isinstance(least, int) else 0, most if isinstance(most, int) else None)
+    return _of_length(*lengths, other_than(barred), other_than(barred, WHITE if trimmed else ""))
+
+
+def _of_length(least: int, most: int | None, inner: str, edge: str) -> str:
+    """Text of so many characters of the class `inner`, of `edge` at its ends."""
+    if most is not None and most < 2:
+        return f"{edge}{{{least},{most}}}"
+    upper = "" if most is None else most - 2
+    shorter = (f"|{edge}" if least < 2 else "") + ("|" if least < 1 else "")
+    return f"(?:{edge}{inner}{{{max(least - 2, 0)},{upper}}}{edge}{shorter})"
 
 
 def one_of(parts: Iterable[Part], what: str) -> JsonObject:
@@ -56,6 +101,8 @@ def in_order(parts: Sequence[tuple[Part, bool]], between: str = "", others: Part
         sequence(part, *rest(index + 1))
         for index, (part, _) in enumerate(parts[: None if first is None else first + 1])
     ]
+    if len(starts) > _STARTS:
+        raise Inexpressible(f"{len(starts)} parameters that may be absent come before the first that has to be there")
     if first is not None:
         return either(*starts)
     starts += [sequence(others, *rest(len(parts)))] if others else []

@@ -10,7 +10,7 @@ from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.narrowed_pattern import other_words
 from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, alone, argument_objects, choices
 from streamsieve.parsers.arguments.schema_types import Typing, is_plain_string, write_json
-from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_text
+from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_json, raw_text
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, either, pattern, sequence
 
@@ -82,10 +82,10 @@ def _values(syntax: TaggedCalls, choice: Choice, kind: str, types: frozenset[str
     """What may stand for the value: text that the syntax makes a value of this kind of again."""
     typing, stops = syntax.typing, syntax.ends_of_value
     if kind == "string" and not _is_read(typing, '"word"', types):
-        texts = raw_text(choice, stops)
+        texts = raw_text(choice, stops, trimmed=syntax.trim != "none")
         yield from (text for text in texts if not isinstance(text, str) or _stays(syntax, text, types))
     elif kind == "string" or _is_read(typing, write_json(_SAMPLES[kind]), types):
-        yield tag_parts.json(_json_schema(choice, kind, root, typing, types), stops)
+        yield raw_json(_json_schema(choice, kind, root, typing, types), stops)
 
 
 def _json_schema(choice: Choice, kind: str, root: JsonSchema, typing: Typing, types: frozenset[str]) -> JsonSchema:

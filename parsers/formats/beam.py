@@ -54,6 +54,7 @@ _PARAMETERS = TaggedCalls(
 class BeamMessages(MessageSyntax):
     """Regions, each between an opener and its own closers; the text outside them is content."""
 
+    thinking_end: ClassVar[str] = _END
     markers: ClassVar[Mapping[str, str]] = {
         _ANALYSIS: "thinking begins",
         _FINAL: "the answer begins",

@@ -56,6 +56,7 @@ class _Header:
 class HarmonyMessages(MessageSyntax):
     """`[<|start|>assistant] header <|message|> body END`, message after message."""
 
+    thinking_end: ClassVar[str] = "<|end|>"
     markers: ClassVar[Mapping[str, str]] = {
         START: "a message begins, its role behind it",
         CHANNEL: "the channel in a header: `analysis` is reasoning, others are content",

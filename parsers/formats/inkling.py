@@ -35,6 +35,7 @@ _WRAPPER = CallObject(argument_keys=("args",))
 class InklingBlocks(MessageSyntax):
     """`[<|message_model|>] header KIND body END`, block after block."""
 
+    thinking_end: ClassVar[str] = _END
     markers: ClassVar[Mapping[str, str]] = {
         _ROLE: "a block begins, a call's name behind it",
         _TEXT: "the body is content",

@@ -74,6 +74,7 @@ class MuseMessages(MessageSyntax):
     `trays`: where a recipient's messages go, no recipient being the empty one; all others are functions.
     """
 
+    thinking_end: ClassVar[str] = _EOM
     markers: ClassVar[Mapping[str, str]] = {
         _START: "a message begins, its role behind it",
         _TO: "the recipient in a header: `self` is reasoning, `user` content, a function's name a call",

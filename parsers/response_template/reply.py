@@ -9,6 +9,7 @@ from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.calls.call_list import read_list
 from streamsieve.parsers.calls.json_object import CallObject
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.messages import MessageSyntax, nowhere
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.response_template.calls import Passage, cut_call, made_calls, passage
@@ -18,6 +19,8 @@ from streamsieve.parsers.response_template.template import Field, Template
 from streamsieve.parsers.response_template.values import Unparsable
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Reading, Write
+from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.parsers.trays import Trays
 
 
@@ -36,6 +39,10 @@ class TemplateMessages(MessageSyntax):
     def write(self, message: Message, request: Request) -> str:
         """Templates say how to read, and not how to write: only content can be said."""
         return message.content or ""
+
+    def tag(self, demand: Demand, request: Request) -> JsonObject:
+        """Raises Inexpressible: what templates do not say."""
+        raise Inexpressible("a response template says how a reply is read, and not how it is written")
 
 
 class _Reply:

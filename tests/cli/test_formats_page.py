@@ -66,6 +66,7 @@ def test_a_page_of_two_formats() -> None:
         "| `second` |  | [two](#two) |",
         "- reasoning parser: `second`, `zweites`",
         "- thinking switch: `plan` true or false; off by default; off, think tags are text",
+        "- structural tag: yes",
         "- round thinking: `<t>` … `</t>`",
         "- dropped in an answer: `</t>`",
         "- end of the turn, dropped: `<eos>`",

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamsieve import SieveMiddleware
 from streamsieve.backends.loopback import loopback
@@ -79,7 +80,10 @@ AFTER_THE_TOOLS = Reply("<think>Now I know.</think>\n\nBodø: 2,4 m. 😀<|im_en
 
 @dataclass(frozen=True)
 class Client:
-    """`drops`: what it does not show. `doubles`: in which ways it shows reasoning twice that is sent in both fields."""
+    """`drops`: what it does not show. `doubles`: in which ways it shows reasoning twice that is sent in both fields.
+
+    `returns`: how the reasoning comes back in the history.
+    """
 
     name: str
     driver: str
@@ -88,6 +92,7 @@ class Client:
     doubles: frozenset[Way] = frozenset()
     calls_when_streamed: int | None = None
     needs_a_call: bool = False
+    returns: Literal["", "as it came", "as reasoning_content", "if it came as reasoning", "never"] = ""
 
     def __str__(self) -> str:
         return self.name
@@ -112,24 +117,35 @@ class Client:
         return {**shown, **dict.fromkeys(self.drops.get(way, ()))}
 
 
+REASONING = {"reasoning", "reasoning_content"}
+RETURNS: dict[str, list[set[str]]] = {
+    "as it came": [{"reasoning"}, {"reasoning_content"}],
+    "as reasoning_content": [{"reasoning_content"}, {"reasoning_content"}],
+    "if it came as reasoning": [{"reasoning"}, set()],
+    "never": [set(), set()],
+}
+"""The fields of the history that it is in, where it was sent as `reasoning`, and as `reasoning_content`."""
+
 BOTH_WAYS: tuple[Way, ...] = get_args(Way)
 CLIENTS = [
-    Client("openai 3", "openai_client.py", "openai3"),
-    Client("openai 2", "openai_client.py", "openai2"),
+    Client("openai 3", "openai_client.py", "openai3", returns="as it came"),
+    Client("openai 2", "openai_client.py", "openai2", returns="as it came"),
     Client(
         "langchain-openai",
         "langchain_chat.py",
         "langchain",
         drops=dict.fromkeys(BOTH_WAYS, frozenset({"reasoning"})),
+        returns="never",
     ),
-    Client("langchain-deepseek", "langchain_deepseek_chat.py", "langchain"),
-    Client("pydantic-ai", "pydantic_ai_agent.py", "pydantic-ai"),
+    Client("langchain-deepseek", "langchain_deepseek_chat.py", "langchain", returns="never"),
+    Client("pydantic-ai", "pydantic_ai_agent.py", "pydantic-ai", returns="as it came"),
     Client(
         "openai-agents",
         "openai_agents_runner.py",
         "openai-agents",
         drops=dict.fromkeys(BOTH_WAYS, frozenset({"finish_reason"})),
         doubles=frozenset({"streamed"}),
+        returns="if it came as reasoning",
     ),
     Client(
         "instructor",
@@ -142,8 +158,8 @@ CLIENTS = [
         calls_when_streamed=1,
         needs_a_call=True,
     ),
-    Client("litellm", "litellm_completion.py", "litellm"),
-    Client("Vercel AI SDK", "vercel_ai_sdk.mjs", "vercel"),
+    Client("litellm", "litellm_completion.py", "litellm", returns="as reasoning_content"),
+    Client("Vercel AI SDK", "vercel_ai_sdk.mjs", "vercel", returns="as reasoning_content"),
 ]
 LOOPBACK_ONLY = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # it fetches one from the internet otherwise
@@ -151,9 +167,38 @@ LOOPBACK_ONLY = {
 }
 
 
+@dataclass
+class Played:
+    """What a client's driver printed, by the name of the reasoning, and what the server was asked for it."""
+
+    shown: Mapping[ReasoningField, Mapping[str, Mapping[Way, object]]]
+    asked: Sequence[tuple[str, list[Any]]]
+
+
+@dataclass
+class Witness:
+    """Keeps the messages of each request that reaches an application, and the path that it came to."""
+
+    app: ASGIApp
+    asked: list[tuple[str, list[Any]]] = field(default_factory=list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = b""
+
+        async def heard() -> Message:
+            nonlocal body
+            message = await receive()
+            body += message.get("body", b"")
+            if message["type"] == "http.request" and not message.get("more_body", False):
+                self.asked.append((scope["path"], json.loads(body)["messages"]))
+            return message
+
+        await self.app(scope, heard, send)
+
+
 @pytest.fixture(scope="module")
-def servers() -> Iterator[dict[ReasoningField, str]]:
-    """The same replies with the reasoning under each of the names; base URLs."""
+def witness() -> Witness:
+    """The same replies with the reasoning under each of the names, which the path begins with."""
     library = {
         name: Recording(name, name, "hermes", "qwen3", {"call": reply.raw, "answer": AFTER_THE_TOOLS.raw})
         for name, reply in REPLIES.items()
@@ -173,7 +218,14 @@ def servers() -> Iterator[dict[ReasoningField, str]]:
             for name in names
         ]
     )
-    with loopback(app) as url:
+    return Witness(app)
+
+
+@pytest.fixture(scope="module")
+def servers(witness: Witness) -> Iterator[dict[ReasoningField, str]]:
+    """The base URL for each name of the reasoning."""
+    names: tuple[ReasoningField, ...] = get_args(ReasoningField)
+    with loopback(witness) as url:
         yield {name: f"{url}/{name}/v1" for name in names}
 
 
@@ -199,24 +251,58 @@ def commands(request: Any, environment: Any, node_modules: Any) -> Iterator[dict
         yield {name: makers.submit(command, name) for name in dict.fromkeys(client.environment for client in asked)}
 
 
+@pytest.fixture(scope="module")
+def play(servers: Any, commands: Any, witness: Witness) -> Callable[[Client], Played]:
+    """Run the driver of a client, once."""
+    played: dict[str, Played] = {}
+
+    def run(client: Client) -> Played:
+        if client.name not in played:
+            program, folder = commands[client.environment].result()
+            arguments = [",".join(client.models()), *servers.values()]
+            witness.asked.clear()
+            done = subprocess.run(
+                [program, f"{folder}/{client.driver}", *arguments],
+                capture_output=True,
+                text=True,
+                env={**os.environ, **LOOPBACK_ONLY},
+                timeout=120,
+            )
+            assert done.returncode == 0, done.stderr
+            shown = json.loads(done.stdout)
+            played[client.name] = Played({name: shown[url] for name, url in servers.items()}, [*witness.asked])
+        return played[client.name]
+
+    return run
+
+
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_the_trays_as_a_client_shows_them(client: Client, servers: Any, commands: Any) -> None:
-    program, folder = commands[client.environment].result()
-    arguments = [",".join(client.models()), *servers.values()]
-    done = subprocess.run(
-        [program, f"{folder}/{client.driver}", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **LOOPBACK_ONLY},
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    for reasoning_field, url in servers.items():
-        for model in client.models():
-            for way in BOTH_WAYS:
+def test_the_trays_as_a_client_shows_them(client: Client, play: Any) -> None:
+    for reasoning_field, replies in play(client).shown.items():
+        for model, ways in replies.items():
+            for way, shown in ways.items():
                 expected = client.shows(REPLIES[model], way, reasoning_field)
-                assert shown[url][model][way] == expected, (reasoning_field, model, way)
+                assert shown == expected, (reasoning_field, model, way)
+
+
+@pytest.mark.parametrize("client", [client for client in CLIENTS if client.returns], ids=str)
+def test_what_a_client_sends_back_after_its_tools(client: Client, play: Any) -> None:
+    """Each call with its arguments as one JSON object, each answered, and the reasoning."""
+    names: dict[str, set[str]] = {"reasoning": set(), "reasoning_content": set(), "both": set()}
+    turns = 0
+    for path, messages in play(client).asked:
+        for message in messages:
+            if message["role"] == "assistant":
+                turns += 1
+                names[path.split("/")[1]] |= message.keys() & REASONING
+                calls = message["tool_calls"]
+                answers = [answer["tool_call_id"] for answer in messages if answer["role"] == "tool"]
+                assert [call["id"] for call in calls] == answers
+                assert [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls] in [
+                    reply.calls for reply in REPLIES.values()
+                ]
+    assert turns == sum(bool(reply.calls) for reply in REPLIES.values()) * len(BOTH_WAYS) * len(names)
+    assert [names["reasoning"], names["reasoning_content"]] == RETURNS[client.returns]
 
 
 def test_the_page_lists_the_clients_as_they_are_tried() -> None:
@@ -233,6 +319,7 @@ def row(client: Client) -> list[str]:
         version(client),
         "neither" if client.drops_reasoning() else "either field",
         " ".join(("twice when", *client.doubles)) if client.doubles else shown,
+        client.returns,
         ", ".join(sorted(always)) + (f"when streamed: {', '.join(sorted(streamed))}" if streamed else ""),
     ]
 

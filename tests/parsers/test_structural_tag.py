@@ -16,6 +16,7 @@ from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.conformance.specimens import asked
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.formats import response_template
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message, ToolCall
@@ -101,6 +102,18 @@ def _rendered(format: Format, calls: list[ToolCall]) -> str:
 
 def _one(format: Format) -> bool:
     return bool(format.calls and format.calls.calls_in_reply == "one")
+
+
+def test_every_tool_parser_but_the_template_can_be_enforced() -> None:
+    names = {name for format in _formats() for name in format.tool_names}
+    assert names | {"hf"} == {entry["name"] for entry in registry.listing()["tool"]}
+    template = {
+        "fields": {"content": {"content": "text"}, "tool_calls": {"open": "<c>", "close": "</c>", "content": "json"}}
+    }
+    format = response_template.templated(response_template.HF, template, "tool")
+    assert format
+    with pytest.raises(Inexpressible, match="not how it is written"):
+        _tag(format)
 
 
 @EACH
@@ -236,6 +249,8 @@ def test_tools_that_are_not_bound_may_have_any_object() -> None:
     ("pythonic", {"get-tide": {}}, "'get-tide'"),
     ("pythonic", {"act": {"type": "object", "properties": {"a-b": {}}}}, "'a-b'"),
     ("hermes", {"two words": {}}, "'two words'"),
+    ("mimo", {"act": {"properties": {"a>b": {}}}}, "'a>b'"),
+    ("deepseek_v4", {"act": {"properties": {'a"b': {}}}}, "a\"b"),
     ("hermes", {"act": {"type": "string"}}, "allows no object"),
     ("hermes", {}, "no tool"),
     ("qwen3_coder", {"act": {"properties": {"a": {"pattern": "<b>"}}}}, "'<'"),

@@ -59,6 +59,14 @@ SCHEMAS: dict[str, JsonSchema] = {
         },
         "required": ["a", "b", "c", "d"],
     },
+    "texts_within": {
+        **OBJECT,
+        "properties": {
+            "a": {"type": "array", "items": {"type": "string", "minLength": 2}, "minItems": 1},
+            "b": {**OBJECT, "properties": {"c": {"type": "string", "pattern": "^.{2,4}$"}}, "required": ["c"]},
+        },
+        "required": ["a", "b"],
+    },
     "reference": {
         "$ref": "#/$defs/arguments",
         "$defs": {

@@ -25,7 +25,8 @@ _PACKAGE = Path(__file__).parent / "standins" / "__init__.py"
 def _register() -> None:
     """pytest's importlib mode puts no folder of tests on sys.path."""
     spec = importlib.util.spec_from_file_location("streamsieve_standins", _PACKAGE)
-    assert spec and spec.loader
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

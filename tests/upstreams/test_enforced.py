@@ -30,8 +30,15 @@ SCHEMA = {
 }
 EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
 SCHEMAS = {"get_tide": SCHEMA, "ping": EMPTY}
-TOOLS: Any = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
-ANSWER = {"type": "object", "properties": {"high": {"type": "boolean"}}, "required": ["high"], "additionalProperties": False}
+TOOLS: Any = [
+    {"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()
+]
+ANSWER = {
+    "type": "object",
+    "properties": {"high": {"type": "boolean"}},
+    "required": ["high"],
+    "additionalProperties": False,
+}
 MESSAGES: Any = [{"role": "user", "content": "Tides?"}]
 THINKS = "I had better say it.</think>\n\nThe tide is high."
 UPSTREAMS: dict[str, type[StandIn]] = {
@@ -174,7 +181,9 @@ EITHER = [
 
 
 @pytest.mark.parametrize(("upstream", "wanted", "called"), EITHER)
-async def test_a_call_or_an_answer_of_the_schema(connect: Any, way: str, upstream: str, wanted: str, called: bool) -> None:
+async def test_a_call_or_an_answer_of_the_schema(
+    connect: Any, way: str, upstream: str, wanted: str, called: bool
+) -> None:
     client = connect(way, UPSTREAMS[upstream](wanted), settings(upstream))
     choice = await reply(client, tool_choice="auto", response_format=RESPONSE_FORMAT)
     assert calls(choice) == ([("ping", {})] if called else [])
@@ -200,7 +209,9 @@ async def test_a_response_format_does_not_bind_the_thinking(connect: Any, upstre
 
 async def test_a_response_format_that_would_bind_the_thinking_switches_it_off(connect: Any) -> None:
     there = LlamaCpp(THINKS)
-    choice = await reply(connect("client", there, settings("llama.cpp")), tools=openai.omit, response_format=RESPONSE_FORMAT)
+    choice = await reply(
+        connect("client", there, settings("llama.cpp")), tools=openai.omit, response_format=RESPONSE_FORMAT
+    )
     assert not there.prompted[-1]["thinks"]
     jsonschema.validate(json.loads(choice.message.content), ANSWER)
 
@@ -238,7 +249,9 @@ async def test_required_calls_follow_their_schema_unless_the_tool_says_otherwise
 ) -> None:
     said = {} if strict is None else {"strict": strict}
     tools = [{"type": "function", "function": {**TOOLS[0]["function"], **said}}]
-    choice = await reply(connect("client", Vllm(WRONG_ARGUMENTS), settings("vllm")), tools=tools, tool_choice="required")
+    choice = await reply(
+        connect("client", Vllm(WRONG_ARGUMENTS), settings("vllm")), tools=tools, tool_choice="required"
+    )
     (call,) = choice.message.tool_calls
     assert (json.loads(call.function.arguments) == {"port": 7}) == free
 

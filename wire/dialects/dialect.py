@@ -26,6 +26,8 @@ class Dialect:
     `token_ids`: fields that ask for the ids of the text.
     `calls`: whether it can be kept from sorting calls out of the text ("raw"), or does so always ("sorted"),
     or does so and enforces `tool_choice` in doing it ("enforced").
+    `thinking`: whether it leaves thinking in the text ("raw"), or sorts it out itself, so that a reply's text
+    starts with the answer ("sorted").
     `tool_choice`: the one with which tools reach the chat template and the upstream neither parses nor
     refuses; for "raw".
     `tag`, `schema`: where a structural tag and a JSON schema go; None where it takes none.
@@ -43,6 +45,7 @@ class Dialect:
     end_tokens: Fields = field(default_factory=_no_fields)
     token_ids: Fields = field(default_factory=_no_fields)
     calls: Literal["raw", "sorted", "enforced"] = "raw"
+    thinking: Literal["raw", "sorted"] = "raw"
     tool_choice: Literal["none", "auto"] | None = None
     tag: Literal["structured_outputs", "response_format"] | None = None
     schema: Literal["structured_outputs", "response_format", "json_schema"] | None = None

@@ -10,6 +10,7 @@ OLLAMA = Dialect(
         "https://github.com/ollama/ollama/blob/main/openai/openai.go",
     ),
     calls="sorted",
+    thinking="sorted",
     schema="response_format",
     binds="the reply",
     thinking_off={"reasoning_effort": "none"},

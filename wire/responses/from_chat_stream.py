@@ -64,8 +64,8 @@ class FromChatStream:
         return out + await self._end()
 
     async def break_off(self) -> bytes:
-        """The body broke."""
-        return await self._fail(BROKEN_OFF)
+        """The body broke. A reply that had its finish reason by then is whole."""
+        return await self._fail(BROKEN_OFF) if self._reader.reason is None else self._terminal(None)
 
     async def aclose(self) -> None:
         """Free the parser; nothing is emitted."""

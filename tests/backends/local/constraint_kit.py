@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.constraint import Constraint
 from streamsieve.backends.local.vocabulary import Vocabulary
@@ -15,6 +17,20 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
+
+END = "<|end_of_turn|>"
+
+
+def byte_level(special: Sequence[str] = (), pieces: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """A tokenizer of single bytes, which never joins them to one of its `pieces`, and of special tokens; `END` too."""
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    spelled = ["".join(part for part, _ in level.pre_tokenize_str(piece)) for piece in pieces]
+    vocabulary = {text: number for number, text in enumerate([*sorted(level.alphabet()), *spelled])}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer, tokenizer.decoder = level, decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in (END, *special)])
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END)
+
 
 Taste = Mapping[int, float]
 """What is added to the logits of some tokens."""
@@ -73,7 +89,9 @@ def write(
     while len(written.tokens) < most:
         token = constraint.forced()
         if token is None:
-            scores = (random.standard_normal(vocabulary.size) + liking) / temperature + random.gumbel(size=vocabulary.size)
+            scores = (random.standard_normal(vocabulary.size) + liking) / temperature + random.gumbel(
+                size=vocabulary.size
+            )
             if constraint.fill(bitmask, 0):
                 scores[~allowed(bitmask, vocabulary.size)] = -np.inf
                 assert scores.max() > -np.inf, f"no token is allowed behind {written.text!r}"

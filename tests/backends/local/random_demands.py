@@ -8,8 +8,11 @@ from random import Random
 Schema = dict[str, object]
 
 _WORDS = ("city", "days", "unit", "größe", "a b", 'quo"te', "x-y", "n", "値", "back\\slash", "slash/", "type")
-_VALUES: tuple[object, ...] = ("celsius", "", 'with "quotes"', "a\\b", "é 値 😀", "tab\there", "<tool_call>", "</think>",
-                               0, -7, 2.5, True, False, None, [], [1, "a"], {}, {"k": [None]})  # fmt: skip
+_VALUES: tuple[object, ...] = (
+    "celsius", "", 'with "quotes"', "a\\b", "é 値 😀", "tab\there", "<tool_call>", "</think>",
+    0, -7, 2.5, True, False, None, [], [1, "a"], {}, {"k": [None]},
+)  # fmt: skip
+_NAMES = ("get_weather", "ping", "do-it", "a", "search_the_web", "Tool9", "x_y_z")
 _PATTERNS = ("^[a-z]{2,5}$", "^\\d{4}-\\d{2}$", "^(yes|no|maybe)$", "^[^x]{0,4}$", "^é+$", "^\\w+@\\w+$")
 _FORMATS = ("date", "time", "uuid", "ipv4", "email", "date-time")
 _DEPTH = 3
@@ -27,7 +30,9 @@ def random_schema(random: Random, depth: int = 0) -> Schema:
 
 def random_tools(random: Random) -> list[dict[str, object]]:
     """One to four tools, some without arguments."""
-    names = random.sample(("get_weather", "ping", "do-it", "a", "search_the_web", "Tool9", "x_y_z"), random.randint(1, 4))
+    names = random.sample(
+        ("get_weather", "ping", "do-it", "a", "search_the_web", "Tool9", "x_y_z"), random.randint(1, 4)
+    )
     return [{"type": "function", "function": _function(random, name)} for name in names]
 
 
@@ -91,8 +96,12 @@ def _string(random: Random, depth: int) -> Schema:
 
 def _integer(random: Random, depth: int) -> Schema:
     least = random.randint(-1000, 1000)
-    bounds: list[Schema] = [{}, {"minimum": least, "maximum": least + random.randint(0, 500)}, {"exclusiveMinimum": least},
-                            {"multipleOf": random.randint(2, 9)}]  # fmt: skip
+    bounds: list[Schema] = [
+        {},
+        {"minimum": least, "maximum": least + random.randint(0, 500)},
+        {"exclusiveMinimum": least},
+        {"multipleOf": random.randint(2, 9)},
+    ]
     return {"type": "integer", **random.choice(bounds)}
 
 

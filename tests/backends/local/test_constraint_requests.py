@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from transformers import PreTrainedTokenizerFast
@@ -13,12 +14,18 @@ from streamsieve.backends.local.grammar import Grammars, Limits
 from streamsieve.backends.local.request_constraint import Options, RequestConstraint, RequestConstraints
 from streamsieve.backends.local.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
+from streamsieve.parsers.formats.harmony import HarmonyMessages
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from streamsieve.wire.refusal import Refused
 from tests.backends.local.constraint_kit import may_come, say, write
 
 Body = Mapping[str, object]
+
+
+class Endless(HarmonyMessages):
+    thinking_end = ""
+
 
 TURN = "<|im_start|>assistant\n"
 CLOSED = TURN + "<think>\n\n</think>\n\n"
@@ -108,7 +115,7 @@ def qwen3(tools: str | None = "hermes") -> Format:
         ({"structured_outputs": {"json": json.dumps(SCHEMA)}}, '{"a": false}', '{"b": 1}'),
         ({"structured_outputs": {"json_object": True}}, "{}", "1"),
         ({"structured_outputs": {"regex": "[ab]{2}\\d"}}, "ab7", "ab"),
-        ({"structured_outputs": {"choice": ["yes", 'no "<think>" \\ é']}}, 'no "<think', "maybe"),
+        ({"structured_outputs": {"choice": ["yes", 'no " \\ é']}}, 'no " \\ é', "maybe"),
         ({"structured_outputs": {"grammar": 'root ::= "a" root | "b"'}}, "aab", "aa"),
         ({"structured_outputs": {"structural_tag": OLDER}}, 'x <fn>{"a": true}</fn> y', 'x <fn>{"a": 1}</fn>'),
         ({"response_format": OLDER}, 'x <fn>{"a": true}</fn> y', "<fn>nothing"),
@@ -125,12 +132,9 @@ def qwen3(tools: str | None = "hermes") -> Format:
     ids=str,
 )
 async def test_sources(server: Server, body: Body, taken: str, not_taken: str) -> None:
-    if "choice" in str(body):
-        taken = taken + '>" \\ é' if taken.startswith("no") else taken
     for format in (None, qwen3()):
+        assert await server.takes(body, taken, format)
         assert not await server.takes(body, not_taken, format)
-        if "<think>" not in taken:  # what is typed of it are other tokens than the marker's
-            assert await server.takes(body, taken, format)
 
 
 @pytest.mark.parametrize(
@@ -312,8 +316,9 @@ async def test_what_has_no_grammar(server: Server) -> None:
 
 async def test_a_budget_where_no_marker_ends_thinking(server: Server) -> None:
     format = select(reasoning_parser="openai_gptoss", tool_parser="openai")
+    assert format is not None
     with pytest.raises(Refused, match="no marker") as refused:
-        await server.of({"thinking_token_budget": 5}, format)
+        await server.of({"thinking_token_budget": 5}, replace(format, messages=Endless()))
     assert refused.value.param == "thinking_token_budget"
 
 
@@ -337,7 +342,7 @@ async def test_depth(server: Server) -> None:
         deep: dict[str, object] = {}
         for _ in range(depth):
             deep = {"type": "array", "items": deep}
-        with pytest.raises(Refused, match="within each other|deep"):
+        with pytest.raises(Refused, match=r"within each other|deep"):
             await server.of(as_json(deep))
 
 

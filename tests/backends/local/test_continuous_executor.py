@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -156,7 +157,7 @@ class Watched(ContinuousExecutor):
 async def test_small_steps_and_a_cache_that_does_not_hold_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that has to give way is read again, and its reply goes on where it was."""
     monkeypatch.setattr(Watched, "gave_way", False)
-    model = tiny()
+    model = replace(tiny(), longest=200)
     prompts = [prompt(40, seed) for seed in range(4)]
     wanted = [generated(model, tokens, 24) for tokens in prompts]
     batching = Batching(rows=4, tokens=16, page=16, pages=13)  # 208 positions of 256
@@ -282,6 +283,13 @@ async def test_a_step_that_fails_ends_what_ran_and_the_next_one_works(monkeypatc
     assert model.model.config._attn_implementation == "eager"
 
 
+def test_windows_and_full_attention_share_the_cache() -> None:
+    """What one sequence gets of it is less than all pages."""
+    continuous_engine(tiny("gpt-oss"), rows=2, positions=192)
+    with pytest.raises(ConfigurationError, match="its cache holds 448 tokens of one sequence, which may have 512"):
+        continuous_engine(tiny("gpt-oss"), rows=2, positions=160)
+
+
 async def test_nothing_is_left_on_the_model() -> None:
     model = tiny(attn_implementation="eager")
     before, random_state = dict(vars(model.model)), torch.random.get_rng_state()
@@ -296,7 +304,7 @@ async def test_nothing_is_left_on_the_model() -> None:
     ("options", "message"),
     [
         ({"rows": 0}, "slots: 0 is not"),
-        ({"positions": 256}, "max_model_len: the cache holds 256 tokens"),
+        ({"positions": 256}, "executor: 'continuous' cannot run this model: its cache holds 256 tokens"),
         ({"positions": 10**12}, "executor: 'continuous' cannot run this model: Memory"),
     ],
     ids=str,

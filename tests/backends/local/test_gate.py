@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.constraint import Constraint
@@ -18,7 +17,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
-from tests.backends.local.constraint_kit import may_come, say, write
+from tests.backends.local.constraint_kit import byte_level, may_come, say, write
 
 TURN = "<|im_start|>assistant\n"
 OPEN = TURN + "<think>\n"
@@ -47,22 +46,14 @@ def thinking(starts: Literal["open", "unless answered", "marked"]) -> Format:
     return replace(hermes, reasoning=span)
 
 
-QWEN3, MARKED, UNLESS_ANSWERED = map(thinking, ("open", "marked", "unless answered"))
+QWEN3, MARKED, UNLESS_ANSWERED = thinking("open"), thinking("marked"), thinking("unless answered")
 
 
 class Words:
-    """A vocabulary of single bytes and `PIECES`, in which `MARKERS` are tokens or are spelled."""
+    """The vocabulary of a tokenizer, and its grammars."""
 
-    def __init__(self, *, markers: bool) -> None:
-        special = ("<|end|>", *(MARKERS if markers else ()))
-        alphabet = {letter: id for id, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-        level = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        spelled = ["".join(part for part, _ in level.pre_tokenize_str(piece)) for piece in PIECES]
-        vocabulary = alphabet | {piece: 256 + index for index, piece in enumerate(spelled)}
-        tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-        tokenizer.pre_tokenizer, tokenizer.decoder = level, decoders.ByteLevel()
-        tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
-        self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>")
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self.tokenizer = tokenizer
         self.vocabulary = Vocabulary(self.tokenizer, size=len(self.tokenizer), stops=[self.tokenizer.eos_token_id])
         self.grammars = Grammars(self.vocabulary)
         self.end = self.tokenizer.eos_token_id
@@ -88,14 +79,14 @@ class Words:
 
 @pytest.fixture(scope="module")
 def spelled() -> Iterator[Words]:
-    words = Words(markers=False)
+    words = Words(byte_level((), PIECES))
     yield words
     words.grammars.close()
 
 
 @pytest.fixture(scope="module")
 def marked() -> Iterator[Words]:
-    words = Words(markers=True)
+    words = Words(byte_level(MARKERS, PIECES))
     yield words
     words.grammars.close()
 
@@ -139,7 +130,12 @@ async def test_a_token_across_the_border(spelled: Words) -> None:
     whole = allows(constraint, spelled, ["</think>{", "</think>x", "a</think>", "a</think>x", ">x"])
     assert whole == {"</think>{": True, "</think>x": False, "a</think>": True, "a</think>x": False, ">x": True}
     say(constraint, [spelled.piece("</th"), spelled.piece("ink")])
-    assert allows(constraint, spelled, [">", ">{", ">x", ">\n\n"]) == {">": True, ">{": True, ">x": False, ">\n\n": True}
+    assert allows(constraint, spelled, [">", ">{", ">x", ">\n\n"]) == {
+        ">": True,
+        ">{": True,
+        ">x": False,
+        ">\n\n": True,
+    }
     say(constraint, [spelled.piece(">{")])
     assert allows(constraint, spelled, ["}", "x", "{"]) == {"}": True, "x": False, "{": False}
 
@@ -160,7 +156,10 @@ async def test_an_opener_ends_thinking_and_is_not_demanded_twice(words: Words) -
 
 async def test_a_token_across_an_opener(spelled: Words) -> None:
     constraint = await spelled.constraint(CALLED, OPEN)
-    assert allows(constraint, spelled, ["<tool_call>\n", "<tool_call>x"]) == {"<tool_call>\n": True, "<tool_call>x": False}
+    assert allows(constraint, spelled, ["<tool_call>\n", "<tool_call>x"]) == {
+        "<tool_call>\n": True,
+        "<tool_call>x": False,
+    }
 
 
 async def test_an_opener_that_the_grammar_does_not_take(words: Words) -> None:
@@ -203,7 +202,9 @@ async def test_an_opener_of_thinking_that_is_begun_is_gone_on_with(spelled: Word
     ],
     ids=["the prompt has closed it", "switched off", "not included", "bound too"],
 )
-async def test_bound_from_the_first_token(words: Words, body: Mapping[str, object], tail: str, options: Options) -> None:
+async def test_bound_from_the_first_token(
+    words: Words, body: Mapping[str, object], tail: str, options: Options
+) -> None:
     constraint = await words.constraint(body, tail, format=MARKED, options=options)
     assert constraint.forced() is None
     assert may_come(constraint, words.vocabulary) == {words.piece(one) for one in ("{", "{}", "\n")}
@@ -221,7 +222,7 @@ async def test_thinking_that_is_not_included_is_closed_at_once(words: Words) -> 
 
 @pytest.mark.parametrize("body", [CALLED, {}], ids=["with a grammar", "alone"])
 async def test_the_budget(words: Words, body: Mapping[str, object]) -> None:
-    constraint = await words.constraint(body | {"thinking_token_budget": 3}, OPEN)
+    constraint = await words.constraint({**body, "thinking_token_budget": 3}, OPEN)
     for token in words.encode("a</"):
         assert constraint.forced() is None
         constraint.accept(token)
@@ -245,6 +246,33 @@ async def test_the_budget_of_thinking_that_the_reply_opens(words: Words, format:
     constraint = await words.constraint({"thinking_token_budget": 2}, TURN, format=format)
     say(constraint, words.encode("<think>ab"))
     assert constraint.forced() == words.encode("</think>")[0]
+
+
+HARMONY_MARKERS = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|constrain|>", "<|call|>", "<|return|>")
+
+
+@pytest.fixture(scope="module", params=[(), HARMONY_MARKERS], ids=["spelled", "marked"])
+def channels(request: pytest.FixtureRequest) -> Iterator[Words]:
+    words = Words(byte_level(request.param))
+    yield words
+    words.grammars.close()
+
+
+@pytest.mark.parametrize("body", [CALLED, {}], ids=["with a grammar", "alone"])
+async def test_the_budget_in_messages(channels: Words, body: Mapping[str, object]) -> None:
+    format = select(reasoning_parser="openai_gptoss", tool_parser="openai")
+    assert format is not None
+    tail = "<|start|>assistant"
+    constraint = await channels.constraint({**body, "thinking_token_budget": 3}, tail, format=format)
+    say(constraint, channels.encode("<|channel|>analysis<|message|>abc"))
+    for token in channels.encode("<|end|>"):
+        assert constraint.forced() == token
+        constraint.accept(token)
+    assert constraint.forced() is None
+    say(constraint, channels.encode("<|start|>assistant<|channel|>commentary to=functions.ping"))
+    if body:
+        say(constraint, channels.encode(" <|constrain|>json<|message|>{}"))
+        assert channels.end in may_come(constraint, channels.vocabulary)
 
 
 async def test_no_budget_forbids_thinking(words: Words) -> None:

@@ -13,6 +13,7 @@ import pytest
 from jsonschema import validate
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
+from streamsieve.backends import request_fields
 from streamsieve.backends.application import application
 from streamsieve.backends.local.application import LocalBackend
 from streamsieve.backends.local.model import describe
@@ -43,7 +44,7 @@ def runtime(tiny_model: Qwen3ForCausalLM, byte_tokenizer: PreTrainedTokenizerFas
     return Runtime.of(model, Tokenizer(byte_tokenizer), options, SETTINGS)
 
 
-SETTINGS = Settings(reasoning_parser="qwen3", tool_parser="hermes")
+SETTINGS = Settings(reasoning_parser="qwen3", tool_parser="hermes", responses="translate")
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,30 @@ def test_a_completion_follows_its_pattern(client: openai.OpenAI) -> None:
     assert text[3:] == "c"
 
 
+def test_the_responses_api_gets_the_same_call(client: openai.OpenAI) -> None:
+    tool: Any = {"type": "function", "name": "get_tide", "parameters": SCHEMA, "strict": True}
+    response = client.responses.create(
+        model="tiny",
+        input="Tides?",
+        max_output_tokens=200,
+        temperature=1.5,
+        tools=[tool],
+        tool_choice={"type": "function", "name": "get_tide"},
+        extra_body={"seed": 3, "chat_template_kwargs": {"enable_thinking": False}},
+    )
+    [call] = [item for item in response.output if item.type == "function_call"]
+    validate(json.loads(call.arguments), SCHEMA)
+    assert response.usage is not None
+    assert response.usage.output_tokens > 10
+
+
 # -- what is refused --
+
+
+def test_a_body_that_is_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_fields, "MAX_BODY", 100)
+    answer = httpx2.post(url + "/v1/completions", json={"prompt": "x" * 200})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,16 @@ def test_a_large_vocabulary_too(shape: str, make: Callable[[int], Tensor]) -> No
     assert [token.id for token in tokens] == [token for _, token in wanted]
 
 
+def test_top_p_is_of_what_min_p_leaves() -> None:
+    """More than the first candidates, though those of the nucleus are among them."""
+    size, own = 6000, SamplingParameters(top_p=0.6, min_p=0.01)
+    logits = torch.full((size,), math.log(0.005))  # together a third of all, and below min_p
+    logits[:60], logits[60:200] = 0.0, math.log(0.02)
+    logits += torch.linspace(0, -1e-3, size)
+    for uniform, token in edges(kept(logits.double().tolist(), own)):
+        assert Sampler(size).sample(logits.unsqueeze(0).clone(), [Told(own, uniform)])[0].id == token
+
+
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 1000, LARGE])
 @pytest.mark.parametrize("make", [peaked, equal, coarse, narrow], ids=lambda make: make.__name__)
 def test_candidates_are_the_head_of_a_sort(make: Callable[[int], Tensor], size: int) -> None:
@@ -311,8 +321,8 @@ def test_min_tokens(temperature: float, grammar: list[int] | None, stopped: bool
 
 def test_bits_beyond_the_vocabulary_allow_nothing() -> None:
     """A padded bitmask may have them set: `min_tokens` must not take them for tokens that are left."""
-    size = 40
-    bitmask = allowed(64, [END, 45])
+    size = 42
+    bitmask = allowed(64, [END, 45, 60])
     (row,) = rows_of(SamplingParameters(temperature=0, min_tokens=5), stops=[END])
     (token,) = Sampler(size).sample(torch.zeros(1, 64), [row], bitmask, [True])
     assert (token.id, row.broken) == (END, False)

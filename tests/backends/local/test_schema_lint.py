@@ -52,7 +52,11 @@ PASSED_OVER: list[tuple[Schema, object, str]] = [
         {"a": "x"},
         "what stands beside allOf",
     ),
-    ({"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "integer"}}}, "x", "$ref to what is not in the schema by its path"),
+    (
+        {"$ref": "#a", "$defs": {"a": {"$anchor": "a", "type": "integer"}}},
+        "x",
+        "$ref to what is not in the schema by its path",
+    ),
     ({"minimum": 3}, 1, "minimum without type: number"),
     ({"maxLength": 1}, "aa", "maxLength without type: string"),
     ({"pattern": "^a$"}, "b", "pattern without type: string"),
@@ -133,10 +137,10 @@ def is_broken(schema: Schema, instance: object) -> bool:
     return not jsonschema.Draft202012Validator(schema, format_checker=checker).is_valid(instance)
 
 
-@pytest.mark.parametrize(("schema", "instance", "what"), PASSED_OVER, ids=lambda one: one if isinstance(one, str) else "")
-def test_what_is_passed_over(
-    compiler: xgrammar.GrammarCompiler, schema: Schema, instance: object, what: str
-) -> None:
+@pytest.mark.parametrize(
+    ("schema", "instance", "what"), PASSED_OVER, ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_what_is_passed_over(compiler: xgrammar.GrammarCompiler, schema: Schema, instance: object, what: str) -> None:
     assert what in [one.what for one in ignored(schema)]
     assert takes(compiler, schema, instance)
     assert is_broken(schema, instance)

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import xgrammar
-
 from streamsieve_standins.model import compiled_schema, write
 from streamsieve_standins.standin import Body, Rejected, StandIn
 
@@ -53,7 +52,7 @@ class LlamaCpp(StandIn):
                 {
                     "id": "x",
                     "type": "function",
-                    "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                    "function": {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)},
                 }
                 for call in calls
             ]

@@ -47,7 +47,7 @@ class Ollama(StandIn):
             {
                 "id": f"call_{place}",
                 "type": "function",
-                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                "function": {"name": call["name"], "arguments": json.dumps(call["arguments"], ensure_ascii=False)},
             }
             for place, call in enumerate(calls)
         ]

@@ -6,15 +6,12 @@ import json
 from typing import Any
 
 import xgrammar
-
 from streamsieve_standins.model import compiled_schema, compiled_tag, write
 from streamsieve_standins.standin import Body, Rejected, StandIn
 
 
 def rejected(message: str) -> Rejected:
-    return Rejected(
-        400, {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
-    )
+    return Rejected(400, {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400})
 
 
 class Sglang(StandIn):

@@ -24,7 +24,9 @@ class Tgi(StandIn):
         self.prompted.append({"tools": used or None, "messages": body["messages"]})
         if not used:
             grammar = compiled_schema(schema) if schema is not None else None
-            return [{"content": self.text(write(self.wanted, grammar, self.habits), keeps_end=False, skips_special=True)}]
+            return [
+                {"content": self.text(write(self.wanted, grammar, self.habits), keeps_end=False, skips_special=True)}
+            ]
         if any(tool["name"] == "no_tool" for tool in used):
             return [{"content": self.text(self.wanted, keeps_end=False, skips_special=True)}]
         called = json.loads(write("", compiled_schema({"anyOf": [_call(tool) for tool in used]})))["function"]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import xgrammar
-
 from streamsieve_standins.model import compiled_schema, compiled_tag, write
 from streamsieve_standins.standin import Body, Rejected, StandIn
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -252,6 +253,22 @@ def test_what_waits_too_long_is_text(driver, chat, size, trays_of) -> None:
     assert "get_tide" in trays_of(streamed.response["output"])[1]
 
 
+def test_a_completion_of_a_rendered_prompt_is_a_response_too(driver, parsers, raw, trays_of) -> None:
+    def renderer(request: Mapping[str, object]) -> SimpleNamespace:
+        return SimpleNamespace(text="prompt", tail="")
+
+    def completion(text: str, finish: str | None) -> bytes:
+        choice = {"index": 0, "text": text, "finish_reason": finish, "logprobs": None}
+        body = {"id": "cmpl-1", "object": "text_completion", "created": 17, "model": "m", "choices": [choice]}
+        return json.dumps(body).encode()
+
+    settings = Settings(**parsers, render_prompt=renderer)
+    events = [b"data: %b\n\n" % completion(piece, None) for piece in raw]
+    streamed = driver.stream(settings, [*events, b"data: %b\n\n" % completion("", "stop"), DONE]).check()
+    assert trays_of(streamed.response["output"]) == ANSWER
+    assert trays_of(driver.whole(settings, completion(raw, "stop"))["output"]) == ANSWER
+
+
 def test_a_refusal_is_a_part_of_its_kind(driver, chat, translating) -> None:
     streamed = driver.stream(
         translating, [chat.event({"refusal": "I can"}), chat.event({"refusal": "not."}), chat.event({}, "stop"), DONE]
@@ -315,6 +332,9 @@ def test_a_broken_body_fails_and_only_once(driver, chat, translating) -> None:
     assert run(broken(chat.event({"content": "Hi"}))).count(b"event: response.failed") == 1
     assert run(broken(*chat.reply("Hi"))).count(b"event: response.failed") == 0
     assert run(broken()).count(b"event: response.created") == 1
+    finished = run(broken(*chat.reply("Hi")[:-2]))
+    assert finished.count(b"event: response.completed") == 1
+    assert finished.count(b"event: response.failed") == 0
 
 
 def test_an_event_over_the_limit_fails(driver, chat, parsers) -> None:
