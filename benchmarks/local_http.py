@@ -32,26 +32,7 @@ from benchmarks.local import toy
 
 CHATS = 24
 _START = 300.0  # seconds that a server may take to load
-_WORDS = [
-    "tide",
-    "boat",
-    "harbour",
-    "morning",
-    "lantern",
-    "north",
-    "of",
-    "the",
-    "quiet",
-    "and",
-    "seven",
-    "under",
-    "rope",
-    "chart",
-    "bell",
-    "with",
-    "a",
-    "wind",
-]
+_WORDS = ["tide", "boat", "harbour", "morning", "lantern", "north", "quiet", "seven", "rope", "chart", "bell", "wind"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +90,20 @@ def commands(folder: Path) -> dict[str, list[str]]:
     }
 
 
+def _model_name(side: str, folder: str) -> str:
+    """What a request calls the model."""
+    return Path(folder).name if side == "streamsieve" else folder
+
+
 @contextmanager
-def serving(name: str, command: Sequence[str], model: str) -> Iterator[Server]:
+def serving(name: str, command: Sequence[str], model: str, threads: int | None) -> Iterator[Server]:
     """Start a server, warm it with one chat, and stop it in the end."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    if threads is not None:
+        environment["OMP_NUM_THREADS"] = str(threads)
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([*command, str(port)], env=environment, stdout=log, stderr=log)
         server = Server(name, f"http://127.0.0.1:{port}", model, process)
@@ -209,12 +197,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.local_http", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, help="of each side's arithmetic; else as it chooses itself")
     parser.add_argument("--tokenizer", required=True, help="a folder with Qwen3's tokenizer")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         save(Path(folder), options.tokenizer)
         servers = [
-            stack.enter_context(serving(name, command, folder if name != "streamsieve" else Path(folder).name))
+            stack.enter_context(serving(name, command, _model_name(name, folder), options.threads))
             for name, command in commands(Path(folder)).items()
         ]
         figures = {name: round(value, 3) for name, value in measure(servers, options.rounds).items()}

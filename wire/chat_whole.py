@@ -8,7 +8,7 @@ from streamsieve.parsers.events import Reasoning
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire import json_text
 from streamsieve.wire.attribution import Told, has_tokens
-from streamsieve.wire.delta import TRAYS, is_text, normalised, reasoning_names
+from streamsieve.wire.delta import TRAYS, index_of, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.prepared import Prepared
@@ -63,7 +63,7 @@ class _Reply:
     async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
         settings = self._settings
         given = self._given if isinstance(self._given, dict) else {}
-        heard = self._prepared.heard(given.get("index", 0))
+        heard = self._prepared.heard(index_of(given))
         parser = open_parser(settings, self._request, whole=True, heard=heard)
         reader = TextReader(parser, special=settings.special_tokens, max_held=len(text))
         collector = Collector()

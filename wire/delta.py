@@ -51,6 +51,12 @@ class Deltas:
                 return {}
 
 
+def index_of(choice: JsonObject) -> int:
+    """Which choice it is; the first where an upstream does not say."""
+    index = choice.get("index")
+    return index if isinstance(index, int) else 0
+
+
 def is_text(fields: JsonObject) -> bool:
     """Whether the upstream left the text of this delta or message for us to sort.
 

@@ -71,6 +71,8 @@ class RequestConstraints:
         self._format = format
         self._encode = encode
         self._options = options or Options()
+        for marker in ThinkingWatch(format, Request(parse_calls=True)).ends:
+            self._vocabulary.holding(marker.encode())  # looked up now, since it takes a while the first time
 
     async def of(self, body: Body, request: Request) -> RequestConstraint | None:
         """What binds the replies; None where they are free. `request` has the prompt's tail.

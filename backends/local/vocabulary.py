@@ -6,8 +6,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
@@ -22,9 +22,10 @@ literal byte by byte it does take it; `Vocabulary.witness` tells such places.)""
 
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _BLANKS = (b"\t", b"\n")
-_NO_UTF8 = {0xE0: (0x80, 0x9F), 0xED: (0xA0, 0xBF), 0xF0: (0x80, 0x8F), 0xF4: (0x90, 0xBF)}
+_NO_SECOND = {0xE0: range(0x80, 0xA0), 0xED: range(0xA0, 0xC0), 0xF0: range(0x80, 0x90), 0xF4: range(0x90, 0xC0)}
 """First bytes of characters, and the second ones that do not make a character with them though xgrammar may take them:
 half surrogate pairs, and what could be written shorter."""
+_NO_UTF8 = re.compile(rb"\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]")
 
 
 class Vocabulary:
@@ -45,7 +46,7 @@ class Vocabulary:
         }
         texts: list[bytes] = list(told.decoded_vocab)
         writes = [
-            _NO_TEXT if number in self._numbers else b"" if _is_no_utf8(text) else text
+            _NO_TEXT if number in self._numbers else b"" if _NO_UTF8.search(text) else text
             for number, text in enumerate(texts)
         ]
         self.info = TokenizerInfo(
@@ -59,6 +60,17 @@ class Vocabulary:
             texts[number] = text.encode()
         self.texts: Sequence[bytes] = texts
         """What each token writes, in UTF-8 bytes of which it may hold a part of a character."""
+        self.stop_row = self.row(self.stops)
+        """Only what ends the reply."""
+        self.plain_row = self.row_without(self._numbers - self.stops)
+        """All but the special tokens; those that end the reply are allowed."""
+        self.json_row = self.row_without([number for number, text in enumerate(texts) if _CONTROL.search(text)])
+        """All but the tokens with control characters, which no string of JSON has."""
+        self.second_byte_rows: Mapping[int, Tensor] = {
+            first: self.row_without([number for code in codes for number, _ in self.beginning_with(bytes([code]))])
+            for first, codes in _NO_SECOND.items()
+        }
+        """By the first byte of a character of which no more is written: the tokens that may go on with it."""
 
     @cached_property
     def _numbers(self) -> frozenset[int]:
@@ -83,38 +95,15 @@ class Vocabulary:
     # -- rows of a bitmask --
 
     def row(self, allowed: Collection[int]) -> Tensor:
-        """A row in which these tokens are allowed and no others."""
-        bits = torch.zeros(-(-self.size // 32) * 32, dtype=torch.bool)
-        bits[list(allowed)] = True
-        return _packed(bits)
+        """A row of a bitmask, one bit a token as xgrammar has it, in which these tokens are allowed and no others."""
+        tokens = np.fromiter(allowed, dtype=np.int64, count=len(allowed))
+        words = np.zeros(-(-self.size // 32), dtype=np.uint32)
+        np.bitwise_or.at(words, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
+        return torch.from_numpy(words.view(np.int32))
 
     def row_without(self, barred: Collection[int]) -> Tensor:
         """A row in which all tokens but these are allowed."""
         return ~self.row(barred)
-
-    @cached_property
-    def stop_row(self) -> Tensor:
-        """Only what ends the reply."""
-        return self.row(self.stops)
-
-    @cached_property
-    def plain_row(self) -> Tensor:
-        """All but the special tokens; those that end the reply are allowed."""
-        return self.row_without(self._numbers - self.stops)
-
-    @cached_property
-    def json_row(self) -> Tensor:
-        """All but the tokens with control characters that no string of JSON has."""
-        return self.row_without([number for number, text in enumerate(self.texts) if _CONTROL.search(text)])
-
-    @cached_property
-    def second_byte_rows(self) -> Mapping[int, Tensor]:
-        """By the first byte of a character of which no more is written: the tokens that may go on with it."""
-        rows = {}
-        for first, (least, most) in _NO_UTF8.items():
-            wrong = [number for number, text in enumerate(self.texts) if text and least <= text[0] <= most]
-            rows[first] = self.row_without(wrong)
-        return rows
 
     @cached_property
     def _blanks(self) -> tuple[int, int] | None:
@@ -171,19 +160,6 @@ class Vocabulary:
     @cached_property
     def _holding(self) -> dict[bytes, Sequence[tuple[int, bytes]]]:
         return {}
-
-
-def _is_no_utf8(text: bytes) -> bool:
-    return any(
-        first in _NO_UTF8 and _NO_UTF8[first][0] <= second <= _NO_UTF8[first][1] for first, second in pairwise(text)
-    )
-
-
-def _packed(bits: Tensor) -> Tensor:
-    """One bit a token, the first in the lowest bit, as xgrammar has them."""
-    places = torch.arange(32, dtype=torch.int64)
-    words = (bits.view(-1, 32).to(torch.int64) << places).sum(dim=1)
-    return words.to(torch.int32)  # wraps round: the top bit is the sign
 
 
 def is_allowed(row: Tensor, token: int) -> bool:

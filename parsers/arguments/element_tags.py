@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.json_text import quote
-from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices
+from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices, is_plain
 from streamsieve.parsers.arguments.schema_types import convert, declared_types, is_plain_string
 from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_json, raw_text
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, listed, sequence
 
-_DEPTH = 2
-"""How deep elements are written in one another; what is deeper is JSON."""
 _ITEM = "item"
 _SAMPLES = {"integer": "7", "number": "0.5", "boolean": "true", "null": "null", "array": "[1]", "object": '{"key": 1}'}
 
@@ -48,7 +46,7 @@ class ElementTags:
             texts = raw_text(choice, [self.tag])
             return [text for text in texts if not isinstance(text, str) or convert(text, types) == f'"{quote(text)}"']
         ways: list[Part] = []
-        if not choice.values and depth < _DEPTH:
+        if kind in ("array", "object") and is_plain(choice, self.root, depth):
             ways += self._nested(what, choice, types, depth + 1)
         if not is_plain_string(types) and convert(_SAMPLES[kind], types) == _SAMPLES[kind]:
             schema = {"enum": list(choice.values)} if choice.values else alone(choice.schema, self.root)
@@ -59,7 +57,7 @@ class ElementTags:
         """Children, where those, or none at all, are read as this kind of value."""
         if choice.kind == "object" and not types & {"array", "string"} and choice.schema.get("properties"):
             yield self.members(what, Members.of(choice.schema), "", depth)
-        if choice.kind == "array" and not types & {"object", "string"} and "prefixItems" not in choice.schema:
+        if choice.kind == "array" and not types & {"object", "string"}:
             item = self._element(f"{what}[]", _ITEM, choice.schema.get("items", {}), depth)
             least, most = choice.schema.get("minItems"), choice.schema.get("maxItems")
             bounds = (least if isinstance(least, int) else 0, most if isinstance(most, int) else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from streamsieve.parsers.arguments.schema_types import resolve
 from streamsieve.parsers.errors import Inexpressible
@@ -13,6 +14,13 @@ _DEPTH = 16
 """How deep references and alternatives are followed; deeper, or round in a circle, a choice is not taken apart."""
 _PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
                  list: "array"}  # fmt: skip
+_SCHEMAS = 1000
+"""How many alternatives, taken apart, one value may have."""
+_NESTING = 2
+_LEAVES = 100
+"""How deep containers are taken apart, and how many values there may be in one."""
+_UNTOLD = frozenset({"prefixItems", "contains", "uniqueItems", "patternProperties", "minProperties", "maxProperties"})
+"""What only JSON's grammar looks at."""
 ANY_KIND = ""
 _ROOT = "whole"
 
@@ -52,8 +60,8 @@ class Members:
 
 
 def choices(schema: object, root: JsonSchema) -> list[Choice]:
-    """What a value of `schema`, a part of `root`, may be."""
-    return list(_choices(schema, root, set(), _DEPTH))
+    """What a value of `schema`, a part of `root`, may be. Raises Inexpressible where that is too much."""
+    return list(_choices(schema, root, _Path(), _DEPTH))
 
 
 def argument_objects(schema: JsonSchema) -> list[Members]:
@@ -72,25 +80,36 @@ def argument_schemas(schema: JsonSchema) -> list[JsonSchema]:
     return found
 
 
-def _choices(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[Choice]:
-    """The choices; what a reference in `seen` points at is among them already."""
+@dataclass(slots=True)
+class _Path:
+    """What has been looked at for the choices of one value: the references, and how many schemas."""
+
+    references: set[str] = field(default_factory=set)
+    schemas: int = 0
+
+
+def _choices(schema: object, root: JsonSchema, path: _Path, depth: int) -> Iterator[Choice]:
+    """The choices; what a reference that was followed before points at is among them already."""
+    path.schemas += 1
+    if path.schemas > _SCHEMAS:
+        raise Inexpressible(f"more than {_SCHEMAS} alternatives for one value")
     if not isinstance(schema, Mapping) or depth == 0:
         yield from () if schema is False else (Choice(ANY_KIND, {}),)
         return
     if isinstance(reference := schema.get("$ref"), str):
-        if reference not in seen:
-            seen.add(reference)
-            yield from _choices(resolve(reference, root), root, seen, depth - 1)
+        if reference not in path.references:
+            path.references.add(reference)
+            yield from _choices(resolve(reference, root), root, path, depth - 1)
         return
     if isinstance(parts := schema.get("allOf"), list):
-        yield from _choices(_merged(schema, parts, root, depth), root, seen, depth - 1)
+        yield from _choices(_merged(schema, parts, root, depth), root, path, depth - 1)
         return
     for key in ("anyOf", "oneOf"):
         if isinstance(options := schema.get(key), list):
             rest = {name: value for name, value in schema.items() if name != key}
             for option in options:
                 both = _merged(rest, [option], root, depth) if rest else option
-                yield from _choices(both, root, seen, depth - 1)
+                yield from _choices(both, root, path, depth - 1)
             return
     yield from _by_type(schema)
 
@@ -129,6 +148,27 @@ def _by_type(schema: JsonSchema) -> Iterator[Choice]:
     inferred = [kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema]
     for kind in dict.fromkeys(kinds or inferred[:1] or [ANY_KIND]):
         yield Choice(kind, {**schema, "type": kind} if kind else schema)
+
+
+def is_plain(choice: Choice, root: JsonSchema, depth: int) -> bool:
+    """Whether a container, `depth` deep in an argument, is little enough to be written in a syntax's own way.
+
+    What is more than that, also because a schema refers to itself, is JSON, whose grammar does not grow so.
+    """
+    if choice.values or depth >= _NESTING or not _UNTOLD.isdisjoint(choice.schema):
+        return False
+    return next(islice(_leaves(choice, root, depth), _LEAVES, None), None) is None
+
+
+def _leaves(choice: Choice, root: JsonSchema, depth: int) -> Iterator[Choice]:
+    """The values within a container, those that would be JSON not taken apart."""
+    within = [choice.schema.get("items")] if choice.kind == "array" else Members.of(choice.schema).declared.values()
+    for part in within:
+        for one in choices(part, root):
+            if one.kind in ("array", "object") and depth + 1 < _NESTING:
+                yield from _leaves(one, root, depth + 1)
+            else:
+                yield one
 
 
 def alone(schema: object, root: JsonSchema) -> JsonSchema:

@@ -9,18 +9,15 @@ from typing import ClassVar
 
 from streamsieve.parsers import tag_parts
 from streamsieve.parsers.arguments.narrowed_pattern import WHITE, narrowed, other_than
-from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices
+from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices, is_plain
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, either, listed, optional, pattern, repeated, sequence
 
-_DEPTH = 2
-"""How deep containers are written in a syntax's own way; deeper, also where a schema refers to itself, as JSON."""
 _STARTS = 64
 """With how many members a list of members may begin: the grammar grows with the square of that."""
 _LENGTHS = ("minLength", "maxLength")
 _WHITE = " \t\r\n"
-_TUPLES = ("prefixItems", "contains", "uniqueItems")
 
 
 def raw_text(choice: Choice, stops: Sequence[str], *, trimmed: bool = False) -> list[Part]:
@@ -151,9 +148,9 @@ class ValueSyntax(ABC):
                 return [word for word, value in zip(self.words, (True, False), strict=False) if value in said]
             case "null":
                 return [self.words[2]]
-            case "array" if not choice.values and depth < _DEPTH and not any(key in choice.schema for key in _TUPLES):
+            case "array" if is_plain(choice, root, depth):
                 return [self._array(what, choice.schema, root, depth)]
-            case "object" if not choice.values and depth < _DEPTH and "patternProperties" not in choice.schema:
+            case "object" if is_plain(choice, root, depth):
                 return [sequence("{", self.members(what, Members.of(choice.schema), root, depth + 1), "}")]
             case kind if kind == ANY_KIND and not choice.values:
                 return [self.anything()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -11,6 +12,7 @@ import pytest
 
 from streamsieve.parsers import registry
 from streamsieve.parsers.conformance.specimens import asked
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
@@ -140,3 +142,20 @@ def test_arguments_are_what_the_schema_allows(name: str, schema: JsonSchema) -> 
             except jsonschema.ValidationError as error:
                 pytest.fail(f"{error.message} in {text}")
     assert ended
+
+
+NODE = {**OBJECT, "properties": {f"p{key}": {"$ref": "#/$defs/node"} for key in range(30)}, "required": ["p0"]}
+LAUGHS = {f"a{level}": {"title": "a", "anyOf": [{"$ref": f"#/$defs/a{level + 1}"}] * 10} for level in range(15)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "schema",
+    [{**NODE, "$defs": {"node": NODE}}, {**OBJECT, "properties": {"a": LAUGHS["a0"]}, "$defs": LAUGHS}],
+    ids=["itself", "laughs"],
+)
+def test_a_tag_stays_small(name: str, schema: JsonSchema) -> None:
+    format = registry.select(reasoning_parser=None, tool_parser=name)
+    demand = Demand(calls="required", tools={"act": schema}, bound=frozenset({"act"}))
+    with suppress(Inexpressible):
+        assert len(json.dumps(format.structural_tag(demand, asked(format)))) < 1_000_000

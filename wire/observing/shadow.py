@@ -9,7 +9,7 @@ from streamsieve.parsers.results import Collector, Message, ToolCall
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.attribution import has_tokens, text_of_tokens
 from streamsieve.wire.body import Mode
-from streamsieve.wire.delta import REASONING_NAMES
+from streamsieve.wire.delta import REASONING_NAMES, index_of
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.prepared import Prepared
@@ -35,15 +35,14 @@ class _Theirs:
     def add(self, fields: JsonObject) -> None:
         """The next delta, or the whole message."""
         self.reasoning += next((text for name in REASONING_NAMES if isinstance(text := fields.get(name), str)), "")
-        content = fields.get("content")
-        self.content += content if isinstance(content, str) else ""
+        self.content += _text(fields.get("content"))
         calls = fields.get("tool_calls")
         for place, call in enumerate(calls if isinstance(calls, list) else ()):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
-                known = self.calls.setdefault(call.get("index", place), ["", ""])
-                known[0] += function.get("name") or ""
-                known[1] += function.get("arguments") or ""
+                known = self.calls.setdefault(index_of({"index": place, **call}), ["", ""])
+                known[0] += _text(function.get("name"))
+                known[1] += _text(function.get("arguments"))
 
 
 class _Compared:
@@ -124,7 +123,7 @@ class ShadowStream:
     async def _read(self, choice: object) -> None:
         delta = choice.get("delta") if isinstance(choice, dict) else None
         if isinstance(choice, dict) and isinstance(delta, dict):
-            index = choice.get("index", 0)
+            index = index_of(choice)
             if index not in self._choices:
                 self._choices[index] = _Compared(self._prepared, index)
             await self._choices[index].read(delta, choice)
@@ -142,7 +141,7 @@ async def compare_whole(body: bytes, prepared: Prepared) -> bytes:
     for choice in choices:
         message = choice.get("message") if isinstance(choice, dict) else None
         if isinstance(message, dict):
-            compared = _Compared(prepared, choice.get("index", 0))
+            compared = _Compared(prepared, index_of(choice))
             try:
                 await compared.read(message, choice)
             finally:
@@ -170,6 +169,10 @@ def _differences(ours: Message, theirs: _Theirs) -> tuple[str, ...]:
         "finish_reason": (ours.finish_reason, theirs.finish_reason),
     }
     return tuple(tray for tray, (one, other) in pairs.items() if one != other)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _bare(text: str | None) -> str:

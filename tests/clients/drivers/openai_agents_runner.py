@@ -25,27 +25,27 @@ def list_ports() -> str:
 
 
 def whole(base_url: str, model: str) -> Turn:
-    return asyncio.run(_whole(base_url, model))
+    return _turn(asyncio.run(ask(base_url, model)))
 
 
 def streamed(base_url: str, model: str) -> Turn:
-    return asyncio.run(_streamed(base_url, model))
+    return _turn(asyncio.run(stream(base_url, model)))
 
 
-async def _whole(base_url: str, model: str) -> Turn:
+async def ask(base_url: str, model: str) -> list[ModelResponse]:
     async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
         agent = Agent(name="Pilot", tools=[get_tide, list_ports], model=OpenAIChatCompletionsModel(model, client))
         result = await Runner.run(agent, PROMPT)
-        return _turn(result.raw_responses)
+        return result.raw_responses
 
 
-async def _streamed(base_url: str, model: str) -> Turn:
+async def stream(base_url: str, model: str) -> list[ModelResponse]:
     async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
         agent = Agent(name="Pilot", tools=[get_tide, list_ports], model=OpenAIChatCompletionsModel(model, client))
         result = Runner.run_streamed(agent, PROMPT)
         async for _ in result.stream_events():
             continue
-        return _turn(result.raw_responses)
+        return result.raw_responses
 
 
 def _turn(responses: list[ModelResponse]) -> Turn:

@@ -1,0 +1,223 @@
+"""Replicas of a real Ray Serve on this machine: they stream, fail alone, are replaced, and end what they began."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import httpx2
+import pytest
+
+import streamsieve
+
+CLUSTER = Path(__file__).with_name("ray_cluster.py")
+NEEDED = ["ray[serve]==2.60.0", "orjson", "httpx2", "jinja2"]
+KEY = "sesame"
+CALL = {"port": "Bodø"}
+PATIENCE = 60.0
+"""Seconds in which Ray has to have done something."""
+
+
+@dataclass
+class Cluster:
+    """Where it is, what it reads, and what it has started."""
+
+    url: str
+    folder: Path
+    commands: IO[str]
+    answers: IO[str]
+    http: httpx2.Client
+    opened: int = 0
+
+    def tell(self, command: str) -> None:
+        print(command, file=self.commands, flush=True)
+
+    def hear(self, word: str) -> None:
+        """Wait until it says so; Ray says other things on the same stream."""
+        assert any(line == word + "\n" for line in self.answers), f"it ended before it was {word}"
+
+    def open(self, stack: ExitStack, prefix: str = "") -> Reply:
+        """A reply that has begun: its process is known and half of its call is there."""
+        self.opened += 1
+        name = f"release-{self.opened}"
+        body = {
+            "model": "paced",
+            "stream": True,
+            "messages": [{"role": "user", "content": name}],
+            "tools": [{"type": "function", "function": {"name": "get_tide", "parameters": {"type": "object"}}}],
+        }
+        url = f"{self.url}{prefix}/v1/chat/completions"
+        answer = stack.enter_context(self.http.stream("POST", url, json=body))
+        assert answer.status_code == 200, answer.read()
+        reply = Reply(self.folder / name, answer.iter_lines())
+        while not reply.arguments.endswith("Bo"):
+            assert reply.read_one(), reply
+        return reply
+
+
+@dataclass
+class Reply:
+    """What has come of a streamed reply."""
+
+    release: Path
+    lines: Iterator[str]
+    reasoning: str = ""
+    arguments: str = ""
+    finish_reason: str | None = None
+    errors: list[Any] = field(default_factory=list)
+    done: bool = False
+
+    @property
+    def process(self) -> int:
+        return int(self.reasoning)
+
+    def read_one(self) -> bool:
+        """Read an event; False at the end of the stream."""
+        line = next((line for line in self.lines if line.startswith("data: ")), None)
+        if line is None or line == "data: [DONE]":
+            self.done = line is not None
+            return False
+        event = json.loads(line.removeprefix("data: "))
+        if "error" in event:
+            self.errors.append(event["error"])
+        for choice in event.get("choices", ()):
+            self.reasoning += choice["delta"].get("reasoning") or ""
+            for call in choice["delta"].get("tool_calls", ()):
+                self.arguments += call["function"].get("arguments") or ""
+            self.finish_reason = choice["finish_reason"] or self.finish_reason
+        return True
+
+    def read_all(self) -> None:
+        self.release.touch()
+        while self.read_one():
+            pass
+
+    def assert_whole(self) -> None:
+        assert (json.loads(self.arguments), self.finish_reason, self.done) == (CALL, "tool_calls", True)
+        assert not self.errors
+
+
+@pytest.fixture(scope="module")
+def cluster(environment: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two replicas at `/`, which take one reply at a time each, and one at `/brief`."""
+    python = environment("ray", NEEDED)
+    folder, package = tmp_path_factory.mktemp("said"), tmp_path_factory.mktemp("package")
+    (package / "streamsieve").symlink_to(Path(streamsieve.__file__).parent, target_is_directory=True)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    with tempfile.TemporaryDirectory(prefix="ray-") as home:  # a short path: there are sockets in it
+        told = {
+            "PYTHONPATH": str(package),
+            "RAY_TMPDIR": home,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        }
+        process = subprocess.Popen(
+            [python, CLUSTER, str(port), folder],
+            env={**os.environ, **told},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sys.stderr,
+            text=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        headers = {"authorization": f"Bearer {KEY}"}
+        with process, httpx2.Client(headers=headers, timeout=PATIENCE, trust_env=False) as http:
+            found = Cluster(f"http://127.0.0.1:{port}", folder, process.stdin, process.stdout, http)
+            found.hear("ready")
+            yield found
+            process.stdin.close()
+            process.wait(PATIENCE)
+        assert process.returncode == 0
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def is_gone(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_the_key_is_asked_for(cluster: Cluster) -> None:
+    models = cluster.url + "/v1/models"
+    assert httpx2.get(models, trust_env=False).status_code == 401
+    assert cluster.http.get(models).json()["data"][0]["id"] == "paced"
+
+
+def both(cluster: Cluster, stack: ExitStack) -> tuple[Reply, Reply]:
+    """A reply of each replica, both begun."""
+    one, other = cluster.open(stack), cluster.open(stack)
+    assert one.process != other.process
+    return one, other
+
+
+def test_both_replicas_stream_when_they_have_loaded(cluster: Cluster) -> None:
+    with ExitStack() as stack:
+        for reply in both(cluster, stack):
+            assert (cluster.folder / f"loaded-{reply.process}").exists()
+            reply.read_all()
+            reply.assert_whole()
+
+
+def test_a_killed_replica_takes_its_own_reply_with_it(cluster: Cluster) -> None:
+    with ExitStack() as stack:
+        broken, whole = both(cluster, stack)
+        os.kill(broken.process, signal.SIGKILL)
+        with pytest.raises(httpx2.RemoteProtocolError):
+            broken.read_all()
+        assert not broken.done
+        assert broken.finish_reason is None
+        whole.read_all()
+        whole.assert_whole()
+    with ExitStack() as stack:
+        after = both(cluster, stack)
+        assert broken.process not in [reply.process for reply in after]
+        for reply in after:
+            reply.read_all()
+            reply.assert_whole()
+
+
+def test_a_replica_that_is_not_well_is_replaced(cluster: Cluster) -> None:
+    with ExitStack() as stack:
+        sick, well = both(cluster, stack)
+        for reply in (sick, well):
+            reply.read_all()
+    (cluster.folder / f"dead-{sick.process}").touch()
+    wait_for(lambda: is_gone(sick.process))
+    with ExitStack() as stack:
+        assert sick.process not in [reply.process for reply in both(cluster, stack)]
+
+
+def test_a_replica_that_is_stopped_ends_what_it_began(cluster: Cluster) -> None:
+    with ExitStack() as stack:
+        reply = cluster.open(stack, "/brief")
+        cluster.tell("delete")
+        time.sleep(1.0)
+        assert not (cluster.folder / f"closed-{reply.process}").exists()
+        reply.read_all()
+        reply.assert_whole()
+        cluster.hear("deleted")
+        assert (cluster.folder / f"closed-{reply.process}").exists()
