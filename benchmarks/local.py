@@ -24,9 +24,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, ContinuousBatching
 from streamsieve.backends.local.constraint import Constraint
 from streamsieve.backends.local.engine import Engine
 from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.head import tune_head
 from streamsieve.backends.local.jobs import Job
 from streamsieve.backends.local.model import DTYPES, LocalModel, describe
+from streamsieve.backends.local.narrow_linear import tune_linear_layers
 from streamsieve.backends.local.request_constraint import RequestConstraints
 from streamsieve.backends.local.sampling_parameters import SamplingParameters
 from streamsieve.backends.local.slot_engine import slot_engine
@@ -83,7 +83,8 @@ def tuned(model: LocalModel) -> LocalModel:
     for name, buffer in model.model.named_buffers():  # those that no state dict has
         owner, _, attribute = name.rpartition(".")
         setattr(other.get_submodule(owner), attribute, buffer)
-    tune_head(other)
+    if model.device.type == "cpu":
+        tune_linear_layers(other)
     return describe(other)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamsieve.cli.columns import BOLD, DIM, LABEL, Line, Screen, lines_of
-from streamsieve.cli.local_model import LoadingShown, load_offline, need_local_extra
+from streamsieve.cli.local_model import LoadingShown, load_offline, need_local_extra, share_cores
 from streamsieve.cli.parser_options import Commands
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     """Fetch the model where it is not there, serve it, ask it; 1 where a schema was not kept."""
     need_local_extra()
     load_offline()
+    share_cores()
     from openai import OpenAI
 
     from streamsieve.backends.application import application
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from streamsieve.backends.loopback import loopback
     from streamsieve.wire.settings import Settings
 
-    folder = fetch(report=lambda line: print(line, file=sys.stderr))
+    folder = fetch(progress=LoadingShown(sys.stderr).report)
     settings = Settings(tool_parser="hermes", tokenizer=folder)
     backend = _backend(folder, settings)
     with loopback(application(backend, settings)) as url, OpenAI(base_url=f"{url}/v1", api_key="none") as client:

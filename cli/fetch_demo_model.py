@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from streamsieve.cli.local_model import need_local_extra
+from streamsieve.cli.local_model import LoadingShown, need_local_extra
 from streamsieve.cli.parser_options import Commands
 
 
@@ -27,6 +27,6 @@ def run(options: argparse.Namespace) -> int:
     need_local_extra()
     from streamsieve.backends.local.demo_model import fetch
 
-    folder = fetch(options.into, report=lambda line: print(line, file=sys.stderr))
+    folder = fetch(options.into, progress=LoadingShown(sys.stderr).report)
     print(f"streamsieve serve --model {shlex.quote(str(folder))} --tool-parser hermes")
     return 0

@@ -72,6 +72,12 @@ def load_offline() -> None:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
+def share_cores() -> None:
+    """Have threads sleep while they wait for each other; before torch is imported. Where they spin, and other programs
+    use the same cores, a step takes ten times as long."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
 def local_backend(
     options: argparse.Namespace, settings: Settings, failed: Callable[[Exception], None], out: TextIO
 ) -> LocalBackend:
@@ -81,6 +87,7 @@ def local_backend(
     """
     need_local_extra()
     load_offline()
+    share_cores()
     from streamsieve.backends.local.application import LocalBackend
     from streamsieve.backends.local.model_options import ModelOptions
     from streamsieve.backends.local.runtime import Runtime

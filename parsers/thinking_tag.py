@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamsieve.parsers.errors import Inexpressible
-from streamsieve.parsers.reasoning import Opening, ReasoningSpan
+from streamsieve.parsers.reasoning import Opening
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.structural_tag import Demand
+from streamsieve.parsers.tables import Role, tables
 from streamsieve.parsers.tag_parts import JsonObject, either, sequence, text
 
 if TYPE_CHECKING:
-    from streamsieve.parsers.calls.syntax import CallSyntax
     from streamsieve.parsers.format import Format
-
-NOTHING_ENDS: Mapping[str, JsonObject | None] = {}
-_NO_THINKING = frozenset({Opening.OFF, Opening.ANSWERED})
 
 
 def may_think(format: Format, request: Request) -> bool:
     """Whether the reply to `request` may have thinking that markers close."""
     span = format.reasoning
-    return span is not None and span.of(request).opening(request)[0] not in _NO_THINKING
+    return span is not None and span.of(request).opening(request)[0] not in (Opening.OFF, Opening.ANSWERED)
 
 
 def whole_reply(format: Format, demand: Demand, request: Request) -> JsonObject:
@@ -31,66 +28,54 @@ def whole_reply(format: Format, demand: Demand, request: Request) -> JsonObject:
 
     In a message format the tag of the answer is that already. Raises Inexpressible as `Format.structural_tag`.
     """
+
+    def behind(opener: str) -> JsonObject | None:
+        try:
+            return _content(format, replace(demand, opener=opener), request)
+        except Inexpressible:  # the grammar has no calls behind it
+            return None
+
     answer = _content(format, demand, request)
-    if format.reasoning is None or not may_think(format, request):
-        return _tag(answer)
-    openers = _ending_thinking(format, demand, request)
-    behind = {opener: _behind(format, replace(demand, opener=opener), request) for opener in openers}
-    return _tag(behind_thinking(format.reasoning.of(request), request, answer, behind))
+    content = behind_thinking(format, request, answer, behind if demand.calls != "none" else None)
+    return {"type": "structural_tag", "format": content}
 
 
 def behind_thinking(
-    span: ReasoningSpan, request: Request, answer: JsonObject, behind: Mapping[str, JsonObject | None] = NOTHING_ENDS
+    format: Format, request: Request, answer: JsonObject, behind: Callable[[str], JsonObject | None] | None = None
 ) -> JsonObject:
     """`answer` with the thinking before it that the reply to `request` may have.
 
-    `behind`: call openers that end thinking, each with what follows it; None where the opener may not stand.
+    `behind`: what follows the opener of a call that ends thinking, None where that may not stand; left out where
+    there are no calls.
     """
-    closers = tuple(dict.fromkeys(span.closers))
-    ends = [sequence(closer, answer) for closer in closers]
-    ends += [sequence(opener, then) for opener, then in behind.items() if then is not None]
-    thinking = sequence(text([*closers, *behind]), either(*ends))
-    match span.opening(request)[0]:
+    if format.reasoning is None:
+        return answer
+    span = format.reasoning.of(request)
+    opening, open_pair = span.opening(request)
+    marked = tables(replace(format, reasoning=span), behind is not None, False)
+    at_start = marked.answers.literals if opening is Opening.UNLESS_ANSWERED else ()
+
+    def thinking(pair: int) -> JsonObject:
+        roles = marked.reasoning[pair].roles
+        closers = [marker for marker, role in roles.items() if role is Role.ANSWER]
+        openers = [marker for marker, role in roles.items() if role in (Role.CALL, Role.GROUP)]
+        calls = [sequence(opener, then) for opener in openers if behind and (then := behind(opener)) is not None]
+        ends = [sequence(closer, answer) for closer in closers] + calls
+        return sequence(text([*closers, *openers, *at_start]), either(*ends))
+
+    match opening:
         case Opening.OFF | Opening.ANSWERED:
             return answer
         case Opening.REASONING | Opening.RESTORED:
-            return thinking
+            return thinking(open_pair)
         case Opening.UNLESS_ANSWERED:
-            return either(thinking, answer)
+            return either(thinking(open_pair), answer)
         case Opening.MARKED:
-            return either(*(sequence(opener, thinking) for opener in span.openers), answer)
-
-
-def _ending_thinking(format: Format, demand: Demand, request: Request) -> Iterable[str]:
-    """The call openers behind which thinking is over (contract, rule 5)."""
-    span = format.reasoning
-    if format.calls is None or span is None or demand.calls == "none":
-        return ()
-    calls = format.calls.of(request)
-    if span.ends_at_call:
-        return _openers(calls) if calls.thinking_enders is None else calls.thinking_enders
-    return _openers(calls) if span.opening(request)[0] is Opening.UNLESS_ANSWERED else ()
-
-
-def _openers(calls: CallSyntax) -> Iterable[str]:
-    """What begins calls within text."""
-    groups = tuple(opener for opener, _ in calls.groups)
-    return dict.fromkeys((*groups, *calls.openers) if not groups or calls.bare_calls == "calls" else groups)
-
-
-def _behind(format: Format, demand: Demand, request: Request) -> JsonObject | None:
-    """What follows the opener of `demand`; None where the grammar has no calls behind it."""
-    try:
-        return _content(format, demand, request)
-    except Inexpressible:
-        return None
+            marks = [sequence(opener, thinking(marked.pair_of[opener])) for opener in span.openers]
+            return either(*marks, answer)
 
 
 def _content(format: Format, demand: Demand, request: Request) -> JsonObject:
     made = format.structural_tag(demand, request)["format"]
     assert isinstance(made, dict)
     return made
-
-
-def _tag(content: JsonObject) -> JsonObject:
-    return {"type": "structural_tag", "format": content}

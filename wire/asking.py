@@ -18,7 +18,7 @@ def ask_for_raw_text(prepared: Prepared) -> None:
         return
     body = prepared.body
     asked: JsonObject = dict(dialect.raw_text) | dict(_end_tokens(body, dialect, settings.format))
-    if settings.special_tokens is not None and dialect.token_ids:
+    if settings.special_tokens is not None and dialect.token_ids and (dialect.ids_in_streams or not body.get("stream")):
         prepared.keep_ids = all(body.get(name) == value for name, value in dialect.token_ids.items())
         asked |= dialect.token_ids
     if settings.reads_calls:

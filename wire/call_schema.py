@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from streamsieve.parsers.calls.json_reply import CALL_LIST, bare_arguments
@@ -11,8 +10,9 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.nested_schema import NestedSchema
 
-_DEFINITIONS = ("$defs", "definitions")
+_TELLS_TYPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf"})
 
 
 def call_schema(demand: Demand) -> JsonObject:
@@ -24,11 +24,11 @@ def call_schema(demand: Demand) -> JsonObject:
     definitions: JsonObject = {}
     if is_bare(demand):
         (schema,) = demand.schemas.values()
-        answer = _standing_in("", _object(schema), definitions)
+        answer = _nested("", _object(schema), definitions)
     else:
         answer = _list(demand, definitions)
     if demand.calls == "auto" and demand.response is not None:
-        answer = {"anyOf": [answer, _standing_in("answer", demand.response, definitions)]}
+        answer = {"anyOf": [answer, _nested("answer", demand.response, definitions)]}
     return answer | ({"$defs": definitions} if definitions else {})
 
 
@@ -57,7 +57,7 @@ def _call(name: str, schema: JsonSchema, definitions: JsonObject) -> JsonObject:
         "type": "object",
         "properties": {
             "name": {"type": "string", "enum": [name]},
-            "parameters": _standing_in(name, _object(schema), definitions),
+            "parameters": _nested(name, _object(schema), definitions),
         },
         "required": ["name", "parameters"],
         "additionalProperties": False,
@@ -65,46 +65,11 @@ def _call(name: str, schema: JsonSchema, definitions: JsonObject) -> JsonObject:
 
 
 def _object(schema: JsonSchema) -> JsonSchema:
-    return schema if schema else {"type": "object"}
+    """Arguments are an object, also where the schema does not say so."""
+    return schema if _TELLS_TYPE & schema.keys() else {"type": "object", **schema}
 
 
-def _standing_in(owner: str, schema: JsonSchema, definitions: JsonObject) -> JsonObject:
-    """`schema` as it has to be within another: its definitions go to `definitions`, under names of their own.
-
-    References to anything else in it than a definition, and to all of it, lead there too.
-    """
-    prefix = f"{owner}." if owner else ""
-    own = {key: schema[key] for key in _DEFINITIONS if isinstance(schema.get(key), Mapping)}
-    body = {key: value for key, value in schema.items() if key not in own}
-    whole = f"{prefix}all"
-    moved = False
-
-    def reference(pointer: str) -> str:
-        nonlocal moved
-        for key, found in own.items():
-            head, _, rest = pointer.removeprefix(f"#/{key}/").partition("/")
-            assert isinstance(found, Mapping)
-            if pointer.startswith(f"#/{key}/") and head in found:
-                return "/".join(filter(None, ["#/$defs", prefix + head, rest]))
-        if not pointer.startswith("#"):
-            return pointer
-        moved = True
-        return f"#/$defs/{whole}{pointer[1:]}"
-
-    def rewritten(value: object) -> object:
-        if isinstance(value, Mapping):
-            return {
-                key: reference(one) if key == "$ref" and isinstance(one, str) else rewritten(one)
-                for key, one in value.items()
-            }
-        return [rewritten(one) for one in value] if isinstance(value, list) else value
-
-    for found in own.values():
-        assert isinstance(found, Mapping)
-        definitions |= {prefix + name: rewritten(one) for name, one in found.items()}
-    made = rewritten(body)
-    assert isinstance(made, dict)
-    if moved:
-        definitions[whole] = made
-        return {"$ref": f"#/$defs/{whole}"}
-    return made
+def _nested(owner: str, schema: JsonSchema, definitions: JsonObject) -> JsonObject:
+    nested = NestedSchema(owner, schema)
+    definitions |= nested.definitions
+    return nested.body

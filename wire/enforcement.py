@@ -103,9 +103,8 @@ def _constrain_by_tag(prepared: Prepared, dialect: Dialect, format: Format, dema
     try:
         tag = whole_reply(format, demand, prepared.request)
     except Inexpressible:
-        content, span = json(_answer_schema(demand)), reading(format, demand).reasoning
-        if span is not None:
-            content = behind_thinking(span.of(prepared.request), prepared.request, content)
+        answer = json(_answer_schema(demand))
+        content = behind_thinking(reading(format, demand), prepared.request, answer)
         tag = {"type": "structural_tag", "format": content}
         _read_as_json(prepared, format, demand)
     prepared.send(with_tag(prepared.body, dialect, tag))

@@ -35,7 +35,7 @@ def follow_final_message(prepared: Prepared) -> None:
     messages = body.get("messages")
     if format is None or format.reasoning is None or body.get("continue_final_message") is not True:
         return
-    if prepared.request.prompt_tail is not None or not isinstance(messages, list) or not messages:
+    if not isinstance(messages, list) or not messages:
         return
     tail = _tail(messages[-1], format.reasoning.of(prepared.request))
     if tail is not None:

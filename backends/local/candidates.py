@@ -48,7 +48,7 @@ def top(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def _chunks(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Views of `logits`: all whole chunks [rows, chunks, _CHUNK], and the columns that are left."""
     whole = logits.shape[1] // _CHUNK
-    return logits[:, : whole * _CHUNK].unflatten(1, (whole, _CHUNK)), logits[:, whole * _CHUNK :]
+    return logits[:, : whole * _CHUNK].view(logits.shape[0], whole, _CHUNK), logits[:, whole * _CHUNK :]
 
 
 def _pick(chunks: Tensor, which: Tensor) -> Tensor:

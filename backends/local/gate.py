@@ -93,13 +93,17 @@ class Gate:
         bound = self._bound.row() if self._fits else self._vocabulary.row(())
         if bound is None or self._budget == 0:
             return bound
+        if self._watch.pending in self._watch.openers:  # which may go on to be a longer one
+            return None
         return bound | self._vocabulary.row(self._opening_tokens())
 
     def _opening_tokens(self) -> set[int]:
         written = self._watch.pending
         tokens: set[int] = set()
         for opener in self._watch.openers:
-            if not opener.startswith(written):
+            special = next((piece for piece in self._vocabulary.split(opener) if isinstance(piece, int)), None)
+            is_spelled = special is not None and 0 < len(written) < len(self._vocabulary.texts[special].decode())
+            if is_spelled or not opener.startswith(written):
                 continue
             first = next(self._vocabulary.split(opener[len(written) :]))
             if isinstance(first, int):

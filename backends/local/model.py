@@ -19,7 +19,7 @@ from transformers import (
 )
 from transformers.cache_utils import Cache
 
-from streamsieve.backends.local.head import tune_head
+from streamsieve.backends.local.narrow_linear import tune_linear_layers
 from streamsieve.backends.local.progress import Progress, reported
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 
@@ -105,7 +105,7 @@ def load(
     if where.type == "cpu":
         _share_cores()
         progress("measuring", 0.0)
-        tune_head(model)
+        tune_linear_layers(model)
     return describe(model, name=path.stem if gguf else path.name, longest=limit, windows=windows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
+from transformers.utils.import_utils import is_flash_attn_2_available, is_flash_attn_3_available
 
 from streamsieve.backends.local.model import LocalModel
 

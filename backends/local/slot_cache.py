@@ -36,9 +36,9 @@ class LayerShape:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """One token for each of the first slots. `positions` [rows]: where it stands; `length`: what attention sees."""
+    """One token for each of the first slots. `positions` [slots]: where it stands; `length`: what attention sees."""
 
-    rows: Tensor
+    slots: Tensor
     positions: Tensor
     length: int
 
@@ -59,9 +59,12 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Prefilling:
-    """New tokens of several sequences, one behind the other in a batch of one."""
+    """New tokens of several sequences, one behind the other in a batch of one. `slots` and `positions` [tokens]: where
+    each token goes."""
 
     segments: Sequence[Segment]
+    slots: Tensor
+    positions: Tensor
 
 
 class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
@@ -73,7 +76,7 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
     def __init__(self, shape: LayerShape) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.access: Decoding | Prefilling = Prefilling(())
+        self.access: Decoding | Prefilling | None = None
         self.is_initialized = True
         sizes = [(0, shape.heads, 0, width) for width in (shape.key_width, shape.value_width)]
         self._keys, self._values = (torch.zeros(size, dtype=shape.dtype, device=shape.device) for size in sizes)
@@ -91,6 +94,8 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
                 keys, values = (_decode(buffer, new, access) for buffer, new in pairs)
             case Prefilling() as access:
                 keys, values = (_prefill(buffer, new, access) for buffer, new in pairs)
+            case None:
+                raise RuntimeError("the model was called on a slot cache without set_access")
         return keys, values
 
     def resize(self, order: Sequence[int], slots: int, positions: int, lengths: Sequence[int]) -> None:
@@ -124,16 +129,12 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
 
 
 def _decode(buffer: Tensor, new: Tensor, access: Decoding) -> Tensor:
-    written = len(access.rows)  # rows behind these are padding
-    buffer[access.rows, :, access.positions] = new[:written, :, 0]
+    buffer[access.slots, :, access.positions] = new[:, :, 0]
     return buffer[: len(new), :, : access.length]
 
 
 def _prefill(buffer: Tensor, new: Tensor, access: Prefilling) -> Tensor:
-    start = 0
-    for segment in access.segments:
-        buffer[segment.slot, :, segment.stored : segment.end] = new[0, :, start : start + segment.length]
-        start += segment.length
+    buffer[access.slots, :, access.positions] = new[0].transpose(0, 1)
     if all(segment.stored == 0 for segment in access.segments):
         return new
     parts = [buffer[segment.slot : segment.slot + 1, :, : segment.end] for segment in access.segments]

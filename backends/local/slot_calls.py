@@ -25,30 +25,27 @@ class SlotCalls:
         """Read `segments` of the sequences `tokens`, in a batch of one: no padding, each sees its own alone. There
         are no logits: the last token of a prompt goes through `decode`."""
         ids: list[int] = []
-        positions: list[int] = []
+        slots: list[int] = []
+        places: list[int] = []
         for segment, sequence in zip(segments, tokens, strict=True):
             ids += sequence[segment.stored : segment.end]
-            positions += range(segment.stored, segment.end)
-        self._cache.set_access(Prefilling(segments))
+            slots += [segment.slot] * segment.length
+            places += range(segment.stored, segment.end)
+        positions = self._tensor(places)
+        self._cache.set_access(Prefilling(segments, self._tensor(slots), positions))
         self._body(
             input_ids=self._tensor(ids)[None],
-            position_ids=self._tensor(positions)[None],
+            position_ids=positions[None],
             attention_mask=self._masks.prefill(segments),
             use_cache=True,
             **self._cache_argument,
         )
 
-    def decode(self, tokens: Sequence[int], stored: Sequence[int], width: int = 0) -> Tensor:
-        """The logits [rows, vocabulary] behind one more token for each of the first slots, which hold `stored` each.
-
-        `width`: rows that go through the model, where that is more; the slots behind are read but not written.
-        """
-        rows = len(tokens)
-        padding = [0] * (width - rows)
+    def decode(self, tokens: Sequence[int], stored: Sequence[int]) -> Tensor:
+        """The logits [rows, vocabulary] behind one more token for each of the first slots, which hold `stored` each."""
         length = min(round_up(max(stored) + 1), self._cache.positions)
-        ids = self._tensor([*tokens, *padding])
-        positions = self._tensor([*stored, *padding])
-        self._cache.set_access(Decoding(torch.arange(rows, device=ids.device), positions[:rows], length))
+        ids, positions = self._tensor(tokens), self._tensor(stored)
+        self._cache.set_access(Decoding(torch.arange(len(tokens), device=ids.device), positions, length))
         output = self._model.model(
             input_ids=ids[:, None],
             position_ids=positions[:, None],
@@ -57,7 +54,7 @@ class SlotCalls:
             **self._cache_argument,
         )
         logits: Tensor = output.logits
-        return logits[:rows, -1]
+        return logits[:, -1]
 
     def _tensor(self, numbers: Sequence[int]) -> Tensor:
         if self._model.device.type != "cuda":

@@ -24,8 +24,7 @@ _PACKED_PREFIX = 1024
 class SlotExecutor:
     """An `Executor` (see there). `shapes`: what the layers of `model` store. `rows`: how many run at once.
 
-    `cache_bytes`: for keys and values. `widths`: for n rows that write, how many go through the model; more than n
-    where its arithmetic is faster so. Raises ValueError where the memory does not hold one longest sequence.
+    `cache_bytes`: for keys and values. Raises ValueError where that does not hold one longest sequence.
     """
 
     def __init__(
@@ -35,14 +34,12 @@ class SlotExecutor:
         *,
         rows: int,
         cache_bytes: int,
-        widths: Sequence[int] | None = None,
     ) -> None:
         self._model = model
         self._cache = SlotCache(shapes)
         self._slots = Slots(self._cache, rows=rows, longest=model.longest, cache_bytes=cache_bytes)
         self._calls = SlotCalls(model, self._cache)
         self._choice = TokenChoice(rows, model.vocabulary, model.device)
-        self._widths = widths or range(rows + 1)
 
     @property
     def rows(self) -> int:
@@ -88,11 +85,7 @@ class SlotExecutor:
             chunk.row.stored += chunk.length
 
     def _decode(self, rows: Sequence[Row]) -> Tensor:
-        logits = self._calls.decode(
-            [row.tokens[-1] for row in rows],
-            [row.stored for row in rows],
-            width=min(self._widths[len(rows)], self._cache.slots),
-        )
+        logits = self._calls.decode([row.tokens[-1] for row in rows], [row.stored for row in rows])
         for row in rows:
             row.stored += 1
         return logits

@@ -82,8 +82,7 @@ class Slots:
             shared = 0
         self._slots[place] = _Slot(row)
         self._places[row] = place
-        row.stored = shared
-        row.job.cached_tokens = shared
+        _knows(row, shared)
         self._follow(row, shared)
         return True
 
@@ -137,7 +136,7 @@ class Slots:
         shared, source = self._longest_known(row)
         if shared > row.stored:
             self._cache.copy(source, self._places[row], shared)
-            row.stored = row.job.cached_tokens = shared
+            _knows(row, shared)
 
     def release(self, row: Row) -> None:
         """`row` leaves its slot, which keeps what is stored."""
@@ -187,6 +186,12 @@ class Slots:
         """Give the buffers back. No row may be running."""
         self._cache.resize([], 0, 0, [])
         self._slots.clear()
+
+
+def _knows(row: Row, shared: int) -> None:
+    row.stored = shared
+    if row.generated == 0:  # what a row itself had read before it had to leave does not count
+        row.job.cached_tokens = shared
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -17,6 +17,8 @@ from streamsieve.parsers.tag_parts import JsonObject, Part, either, listed, opti
 _STARTS = 64
 """With how many members a list of members may begin: the grammar grows with the square of that."""
 _LENGTHS = ("minLength", "maxLength")
+_VALUES = frozenset({"enum", "const", "default", "examples"})
+"""Hold values, and no schemas."""
 _WHITE = " \t\r\n"
 
 
@@ -45,7 +47,8 @@ def _without(schema: JsonSchema, barred: str) -> dict[str, object]:
     """A schema whose strings have none of the characters `barred` where their pattern or length is asked for, which
     xgrammar does not combine with excluded texts."""
     regex = _pattern(schema, barred)
-    said = {key: _part_without(value, barred) for key, value in schema.items() if key not in _LENGTHS or regex is None}
+    kept = {key: value for key, value in schema.items() if key not in _LENGTHS or regex is None}
+    said = {key: value if key in _VALUES else _part_without(value, barred) for key, value in kept.items()}
     return said if regex is None else {**said, "pattern": regex}
 
 

@@ -48,8 +48,9 @@ SCHEMAS: dict[str, JsonSchema] = {
             "b": {"enum": [1, "1", None, True]},
             "c": {"const": 7},
             "d": {"type": "string", "enum": ["true", "null", "12"]},
+            "e": {"enum": [{"pattern": "<b>", "minLength": 1}]},
         },
-        "required": ["a", "b", "c", "d"],
+        "required": ["a", "b", "c", "d", "e"],
     },
     "texts": {
         **OBJECT,
@@ -128,7 +129,7 @@ def test_arguments_are_what_the_schema_allows(name: str, schema: JsonSchema) -> 
     demand = Demand(calls="required", tools={"act": schema}, bound=frozenset({"act"}))
     request = replace(asked(format), tools={"act": schema})
     tag = format.structural_tag(demand, request)
-    for _ in range(4):
+    for _ in range(3):
         text = Walk(tag).at_random(random)
         if text is None:
             continue
@@ -159,3 +160,19 @@ def test_a_tag_stays_small(name: str, schema: JsonSchema) -> None:
     demand = Demand(calls="required", tools={"act": schema}, bound=frozenset({"act"}))
     with suppress(Inexpressible):
         assert len(json.dumps(format.structural_tag(demand, asked(format)))) < 1_000_000
+
+
+@pytest.mark.parametrize("way", ["xml_typed", "json"])
+@pytest.mark.parametrize("schema", [SCHEMAS["unions"], SCHEMAS["choices"], SCHEMAS["anything"], SCHEMAS["others"]])
+def test_calls_are_written_as_the_request_asks(way: str, schema: JsonSchema) -> None:
+    format = registry.select(reasoning_parser=None, tool_parser="k2_horizon")
+    request = replace(asked(format), tools={"act": schema}, chat_template_kwargs={"tool_call_format": way})
+    tag = format.structural_tag(Demand(calls="required", tools={"act": schema}, bound=frozenset({"act"})), request)
+    random = Random(9)
+    texts = [text for text in (Walk(tag).at_random(random) for _ in range(3)) if text is not None]
+    for text in texts:
+        message = read(format, [text], request, whole=True)
+        assert message.content is None, text
+        for call in message.tool_calls:
+            jsonschema.validate(json.loads(call.arguments), schema)
+    assert texts

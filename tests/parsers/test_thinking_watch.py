@@ -58,7 +58,7 @@ CALLS = Request(parse_calls=True, tools={"f": {}})
         (UNLESS_ANSWERED, CALLS, "<tool_call>{", Phase.ENDED, "<tool_call>", "{"),
         (UNLESS_ANSWERED, CALLS, "<answer>yes", Phase.ENDED, "", "yes"),
         (RESTORED, CALLS, "hm</think>yes", Phase.ENDED, "", "yes"),
-        (None, CALLS, "hm", Phase.ENDED, "", ""),
+        (None, CALLS, "hm", Phase.ENDED, "", "hm"),
     ],
 )
 def test_where_it_ends(

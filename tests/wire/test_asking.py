@@ -103,6 +103,14 @@ def test_token_ids(tmp_path: Path, given: dict[str, Any]) -> None:
     assert asked("vllm", given).get("return_token_ids") == given.get("return_token_ids")
 
 
+@pytest.mark.parametrize(
+    ("upstream", "stream", "ids"), [("vllm", True, True), ("sglang", True, None), ("sglang", False, True)]
+)
+def test_token_ids_where_a_stream_may_have_them(tmp_path: Path, upstream: str, stream: bool, ids: bool | None) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"added_tokens": [{"id": 1, "content": "</think>"}]}))
+    assert asked(upstream, {"stream": stream}, tokenizer=tmp_path).get("return_token_ids") is ids
+
+
 FINAL: Any = {"messages": [{"role": "assistant", "content": "The"}], "continue_final_message": True}
 
 
@@ -166,6 +174,12 @@ STARTS: list[tuple[Any, dict[str, Any], str, str | None, str | None]] = [
     (None, {**FINAL, "messages": [message(content="<think>Hm</think>The")]}, " tide", None, " tide"),
     (None, {**FINAL, "messages": []}, "Hm.</think>Ja", "Hm.", "Ja"),
 ]
+
+
+def test_a_final_message_says_more_than_the_usual_tail(driver: Any) -> None:
+    settings = Settings(prompt_tail="<think>\n", **PARSERS)
+    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": " tide"}, "finish_reason": "stop"}]}
+    assert driver.whole(settings, body, FINAL)["choices"][0]["message"]["content"] == " tide"
 
 
 @pytest.mark.parametrize(("upstream", "request_fields", "text", "reasoning", "content"), STARTS)

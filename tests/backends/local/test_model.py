@@ -18,8 +18,8 @@ from transformers import (
     Qwen3NextConfig,
 )
 
-from streamsieve.backends.local.head import Head
 from streamsieve.backends.local.model import LocalModel, describe, layer_windows, load
+from streamsieve.backends.local.narrow_linear import NarrowLinear, Way, _columns, fastest_ways
 from streamsieve.backends.local.slot_engine import slot_engine
 from streamsieve.parsers.errors import ConfigurationError
 
@@ -132,6 +132,17 @@ def test_memory_and_slots_that_cannot_be(options: dict[str, int], message: str) 
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 1), (16, 1), (17, 1), (2, 3)])
-def test_the_head_is_a_linear_layer(shape: tuple[int, int]) -> None:
-    weight, hidden = torch.randn(100, 32), torch.randn(*shape, 32)
-    torch.testing.assert_close(Head(weight)(hidden), torch.nn.functional.linear(hidden, weight))
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    "ways",
+    [
+        pytest.param(None, id="measured"),
+        pytest.param([None, *(Way(16, _columns) for _ in range(16))], id="filled up, other way round"),
+        pytest.param([None, *(Way(16, torch.nn.functional.linear) for _ in range(16))], id="filled up"),
+    ],
+)
+def test_a_narrow_linear_layer_is_a_linear_layer(shape: tuple[int, int], bias: bool, ways: list[Way | None]) -> None:
+    layer, hidden = torch.nn.Linear(32, 100, bias=bias), torch.randn(*shape, 32)
+    with torch.inference_mode():
+        narrow = NarrowLinear(layer, ways or fastest_ways([layer.weight]))
+        torch.testing.assert_close(narrow(hidden), layer(hidden))

@@ -293,13 +293,6 @@ def test_who_waits_for_a_prompt_goes_on_when_its_reader_leaves(qwen3: LocalModel
     assert subject.agree()
 
 
-def test_padding_changes_nothing(qwen3: LocalModel) -> None:
-    subject = Steps(qwen3, rows=8)
-    subject.executor._widths = [0, 4, 4, 4, 4, 8, 8, 8, 8]
-    subject.run([job(prompt, 4 + place) for place, prompt in enumerate(prompts(8, seed=11))])
-    assert subject.agree()
-
-
 def test_a_chunk_is_part_of_one_call_with_others(qwen3: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
     subject, calls = Steps(qwen3), []
     monkeypatch.setattr(subject.executor, "_prefill", lambda chunks: calls.append([chunk.length for chunk in chunks]))

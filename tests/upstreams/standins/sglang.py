@@ -30,6 +30,8 @@ class Sglang(StandIn):
             raise rejected("tool_choice: a tool, 'auto', 'required' or 'none' is expected")
         if choice == "none":
             tools = None  # they are not given to the template
+        if body.get("stream") and body.get("return_token_ids"):
+            raise rejected("return_token_ids is not supported with streaming.")
         grammar = _grammar(body)
         history = [{k: v for k, v in message.items() if k != "reasoning"} for message in body["messages"]]
         self.prompted.append({"tools": tools, "messages": history})

@@ -1,8 +1,8 @@
-"""A Ray cluster of this machine alone, for test_ray_serve.py; runs in an environment that has Ray, and no torch.
+"""A Ray cluster of this machine alone, for test_ray_serve.py; runs in an environment that has Ray.
 
-ray_cluster.py PORT FOLDER serves two applications and prints a line when they are ready: `/`, two replicas, and
-`/brief`, one, which `delete` on standard input ends. Replicas and tests talk through files in FOLDER, which are named
-for what they say, and of which process.
+ray_cluster.py PORT FOLDER MODEL serves three applications and prints a line when they are ready: `/`, two replicas;
+`/brief`, one, which `delete` on standard input ends; `/model`, the model in the folder MODEL. Replicas and tests talk
+through files in FOLDER, which are named for what they say, and of which process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp
 
 from streamsieve.backends.application import application
 from streamsieve.backends.callable_source import Chat, callable_source
-from streamsieve.backends.ray_serve import deployment
+from streamsieve.backends.ray_serve import build, deployment
 from streamsieve.wire.settings import Settings
 
 KEY = "sesame"
@@ -71,7 +71,7 @@ def making(folder: Path) -> Callable[[], ASGIApp]:
     return make
 
 
-def main(port: int, folder: Path) -> None:
+def main(port: int, folder: Path, model: str) -> None:
     ray.init(
         num_cpus=2,
         object_store_memory=100 * 2**20,
@@ -81,16 +81,21 @@ def main(port: int, folder: Path) -> None:
     )
     serve.start(http_options={"host": "127.0.0.1", "port": port})
     made = deployment(making(folder)).options(ray_actor_options={"num_cpus": 0.1}, max_ongoing_requests=1)
-    serve.run(made.options(num_replicas=2, health_check_period_s=0.5).bind())
-    serve.run(made.options(name="brief").bind(), name="brief", route_prefix="/brief")
+    arguments = {"model": model, "device": "cpu", "slots": "2", "num_cpus": "0.5", "tool_parser": "hermes"}
+    targets = {
+        "/": made.options(num_replicas=2, health_check_period_s=0.5).bind(),
+        "/brief": made.bind(),
+        "/model": build({**arguments, "api_key": KEY}),
+    }
+    serve.run_many([serve.RunTarget(target, name=path, route_prefix=path) for path, target in targets.items()])
     print("ready", flush=True)
     for line in sys.stdin:
         if line == "delete\n":
-            serve.delete("brief")
+            serve.delete("/brief")
             print("deleted", flush=True)
     serve.shutdown()
     ray.shutdown()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

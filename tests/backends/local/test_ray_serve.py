@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +20,10 @@ from typing import IO, Any
 
 import httpx2
 import pytest
-
-import streamsieve
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 CLUSTER = Path(__file__).with_name("ray_cluster.py")
-NEEDED = ["ray[serve]==2.60.0", "orjson", "httpx2", "jinja2"]
+NEEDED = ["ray[serve]==2.60.0"]
 KEY = "sesame"
 CALL = {"port": "Bodø"}
 PATIENCE = 60.0
@@ -110,24 +110,38 @@ class Reply:
 
 
 @pytest.fixture(scope="module")
-def cluster(environment: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two replicas at `/`, which take one reply at a time each, and one at `/brief`."""
-    python = environment("ray", NEEDED)
-    folder, package = tmp_path_factory.mktemp("said"), tmp_path_factory.mktemp("package")
-    (package / "streamsieve").symlink_to(Path(streamsieve.__file__).parent, target_is_directory=True)
+def python(environment: Any) -> Path:
+    """The interpreter of an environment with Ray, which has all else from this one."""
+    found: Path = environment("ray", NEEDED)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([found, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
+    Path(site, "this_environment.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    python: Path,
+    tiny_model: Qwen3ForCausalLM,
+    byte_tokenizer: PreTrainedTokenizerFast,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
+    """Two replicas at `/`, which take one reply at a time each, one such at `/brief`, and a model at `/model`."""
+    folder, model = tmp_path_factory.mktemp("said"), tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model.save_pretrained(model)
+    byte_tokenizer.save_pretrained(model)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="ray-") as home:  # a short path: there are sockets in it
         told = {
-            "PYTHONPATH": str(package),
             "RAY_TMPDIR": home,
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
         process = subprocess.Popen(
-            [python, CLUSTER, str(port), folder],
+            [python, CLUSTER, str(port), folder, model],
             env={**os.environ, **told},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -221,3 +235,22 @@ def test_a_replica_that_is_stopped_ends_what_it_began(cluster: Cluster) -> None:
         reply.assert_whole()
         cluster.hear("deleted")
         assert (cluster.folder / f"closed-{reply.process}").exists()
+
+
+def test_a_model_is_held_to_the_schema_of_a_call(cluster: Cluster) -> None:
+    days = {"type": "object", "properties": {"days": {"enum": [1, 2]}}, "required": ["days"]}
+    body = {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "Tides?"}],
+        "tools": [{"type": "function", "function": {"name": "get_tide", "parameters": days, "strict": True}}],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_tokens": 200,
+        "stream": True,
+    }
+    with cluster.http.stream("POST", cluster.url + "/model/v1/chat/completions", json=body) as answer:
+        assert answer.status_code == 200, answer.read()
+        reply = Reply(cluster.folder / "none", answer.iter_lines())
+        reply.read_all()
+    assert json.loads(reply.arguments)["days"] in (1, 2)
+    assert (reply.finish_reason, reply.done, reply.errors) == ("tool_calls", True, [])

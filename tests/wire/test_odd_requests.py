@@ -1,0 +1,62 @@
+"""Requests of any shape at all are sent on or refused; nothing that they hold raises."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsieve.wire.exchange import Exchange
+from streamsieve.wire.settings import Settings
+
+KEYS = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "required",
+        "items",
+        "$ref",
+        "$defs",
+        "enum",
+        "anyOf",
+        "additionalProperties",
+        "a",
+        "pattern",
+    ]
+)
+LEAVES = (
+    st.none() | st.booleans() | st.integers(-3, 9) | st.sampled_from(["object", "string", "#", "#/$defs/a", "x", ""])
+)
+ANYTHING = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+CHOICES = st.sampled_from(
+    ["auto", "required", None, {"type": "function", "function": {"name": "f"}}, {"type": "allowed_tools"}, [1]]
+)
+PARSERS = [("hermes", "qwen3"), ("qwen3_coder", "qwen3"), ("pythonic", None), ("mistral", "mistral"), ("openai", None)]
+SETTINGS = [
+    Settings(upstream=upstream, tool_parser=tool, reasoning_parser=reasoning, tool_strict_level="function")
+    for tool, reasoning in PARSERS
+    for upstream in ("vllm", "llama.cpp", "openai")
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SETTINGS), CHOICES, ANYTHING, ANYTHING, ANYTHING)
+def test_any_request(options: Settings, choice: Any, parameters: Any, answer: Any, other: Any) -> None:
+    body = {
+        "messages": other,
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": parameters}}, {"function": other}, 7],
+        "tool_choice": choice,
+        "response_format": {"type": "json_schema", "json_schema": {"schema": answer}},
+        "chat_template_kwargs": other,
+        "reasoning_effort": other,
+        "continue_final_message": True,
+    }
+    exchange = Exchange(options, json.dumps(body).encode())
+    if exchange.refusal is None:
+        assert isinstance(json.loads(exchange.request_body), dict)
+    else:
+        assert exchange.refusal.status == 400
