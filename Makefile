@@ -26,7 +26,7 @@ formats: build/dev/demo.installed
 # The stamps stand beside the links that are the editable install: remove build/ and both are made anew.
 build/dev/demo.installed: INSTALLED = --editable '.[openai,serve]'
 build/dev/local.installed: INSTALLED = --editable '.[openai,serve,local]'
-build/dev/test.installed: INSTALLED = --editable '.[openai,serve,local]' --group test
+build/dev/test.installed: INSTALLED = --editable '.[openai,serve,local,observe]' --group test
 build/dev/local.installed build/dev/test.installed: FIRST = $(BIN)/python -m pip install --quiet $(TORCH)
 build/dev/%.installed: pyproject.toml hatch_build.py $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'  # dependency groups

@@ -163,9 +163,7 @@ _READERS: Mapping[str, Callable[[str, object], object]] = {
 
 
 def _sieve_option(name: str, value: object) -> object:
-    """Text is read; what is none is checked where the settings are made, and its name here."""
-    if isinstance(value, str):
-        return option_from_text(name, value)
+    """Text is read; what is none is checked where the settings are made."""
     if name not in Options.__annotations__:
         raise unknown_choice("option", name, [*_READERS, *Options.__annotations__])
-    return value
+    return option_from_text(name, value) if isinstance(value, str) else value

@@ -30,7 +30,6 @@ from transformers import AutoTokenizer
 
 from benchmarks.local import toy
 
-CHATS = 24
 _START = 300.0  # seconds that a server may take to load
 _WORDS = ["tide", "boat", "harbour", "morning", "lantern", "north", "quiet", "seven", "rope", "chart", "bell", "wind"]
 
@@ -62,11 +61,11 @@ class Server:
             self.process.send_signal(signal.SIGSTOP)
 
 
-def chats(round: int) -> list[Chat]:
+def chats(round: int, count: int = 24) -> list[Chat]:
     """As long in every round, in other words."""
     lengths, words = random.Random(7), random.Random(round)
     return [
-        Chat(" ".join(words.choices(_WORDS, k=lengths.randint(10, 90))), lengths.randint(4, 64)) for _ in range(CHATS)
+        Chat(" ".join(words.choices(_WORDS, k=lengths.randint(10, 90))), lengths.randint(4, 64)) for _ in range(count)
     ]
 
 
@@ -80,13 +79,14 @@ def save(folder: Path, tokenizer: str) -> None:
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """How each side is started, but for the port."""
+    """How each side is started, but for the port. A paged cache takes most of the memory unless it is told not to; a
+    tenth holds thousands of these chats."""
     python = str(Path(sys.executable).parent)
     theirs = [f"{python}/transformers", "serve", str(folder), "--device", "cpu", "--port"]
     return {
         "streamsieve": [f"{python}/streamsieve", "serve", "--model", str(folder), "--device", "cpu", "--port"],
         "transformers": theirs,
-        "continuous": [*theirs[:-1], "--continuous-batching", "--port"],
+        "continuous": [*theirs[:-1], "--continuous-batching", "--cb-max-memory-percent", "0.1", "--port"],
     }
 
 
@@ -109,7 +109,7 @@ def serving(name: str, command: Sequence[str], model: str, threads: int | None) 
         server = Server(name, f"http://127.0.0.1:{port}", model, process)
         try:
             _wait(server)
-            asyncio.run(_load(server, chats(-1)[:1]))
+            asyncio.run(_load(server, chats(-1, 1)))
             process.send_signal(signal.SIGSTOP)
             yield server
         except BaseException:

@@ -93,11 +93,12 @@ class Gate:
         bound = self._bound.row() if self._fits else self._vocabulary.row(())
         if bound is None or self._budget == 0:
             return bound
-        if self._watch.pending in self._watch.openers:  # which may go on to be a longer one
-            return None
+        if self._watch.pending in self._watch.openers:  # it may still become a longer one, but thinking it is
+            return self._free_row
         return bound | self._vocabulary.row(self._opening_tokens())
 
     def _opening_tokens(self) -> set[int]:
+        """The tokens that go on with an opener, or begin one."""
         written = self._watch.pending
         tokens: set[int] = set()
         for opener in self._watch.openers:
@@ -141,7 +142,7 @@ class Gate:
         return self._decode.decode(self._vocabulary.texts[token])
 
     def _take(self, token: int) -> None:
-        if self._bound and not self._bound.accept(token) and not self._bound.may_end:
+        if self._bound and not self._bound.accept(token):
             raise RuntimeError(f"token {token} came where the grammar does not have it")
 
     def _thinks(self) -> None:

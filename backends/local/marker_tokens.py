@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from streamsieve.backends.local.schema_lint import LOOK_AROUND
 from streamsieve.backends.local.text_without import text_without
 from streamsieve.backends.local.usable_schema import has_lengths, usable
 from streamsieve.backends.local.vocabulary import Vocabulary
@@ -63,6 +64,8 @@ class MarkerTokens:
                 return self._dispatch(part, depth)
             case "any_text":
                 return self._any_text(part)
+            case "regex" if LOOK_AROUND.search(_text(part, "pattern")):
+                raise TagFault("look-around in a regular expression is not supported")
             case "json_schema" | "qwen_xml_parameter":
                 return self._json(part)
             case "token":

@@ -23,6 +23,7 @@ from streamsieve.wire.refusal import Refused
 from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
 
 _logger = logging.getLogger(__name__)
+_BUDGET = "thinking_token_budget"
 _IN_ITS_PLACE = "streamsieve: in the place of what is no JSON schema"
 
 
@@ -97,6 +98,8 @@ class RequestConstraints:
             format = None if self._options.enable_in_reasoning and grammar else self._format
             return ThinkingWatch(format, request, self._vocabulary.markers)
 
+        if budget is not None and (self._format is None or not (self._format.messages or self._format.reasoning)):
+            raise Refused(f"{_BUDGET}: this server reads no thinking; it needs a reasoning parser.", _BUDGET)
         if budget is not None and self._format is not None and self._format.messages:
             return self._message_gates(self._format, grammar, request, budget)
         if grammar is not None and grammar.demands and not request.include_reasoning:
@@ -109,7 +112,7 @@ class RequestConstraints:
     ) -> Callable[[], Constraint]:
         closer = format.messages.thinking_end if format.messages else ""
         if not closer:
-            raise Refused(f"thinking_token_budget: {format.name} has no marker that ends its thinking.", _BUDGET)
+            raise Refused(f"{_BUDGET}: {format.name} has no marker that ends its thinking.", _BUDGET)
         vocabulary, closings = self._vocabulary, {closer: self._tokens(closer)}
         return lambda: Gate(
             vocabulary,
@@ -141,8 +144,9 @@ class RequestConstraints:
             return await self._compile(wanted.tag, wanted.param)
         if not self._reads_calls:
             choice = NO_CALLS
-        for index, (name, schema) in enumerate(choice.tools.items() if choice.calls != "none" else ()):
-            unenforced += _checked(schema, f"tools[{index}]", strict=choice.strict.get(name, False))
+        places = {name: index for index, name in enumerate(request.tools)}
+        for name, schema in choice.tools.items() if choice.calls != "none" else ():
+            unenforced += _checked(schema, f"tools[{places[name]}]", strict=choice.strict.get(name, False))
         if choice.calls == "none" and wanted is None:
             return None
         return await self._demand(choice, wanted, request, unenforced)
@@ -191,9 +195,6 @@ class RequestConstraints:
 
     async def _compile(self, form: JsonObject, param: str) -> Grammar:
         return await self._grammars.compile({"type": "structural_tag", "format": form}, param)
-
-
-_BUDGET = "thinking_token_budget"
 
 
 def _budget(body: Body) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from starlette.requests import Request
@@ -93,6 +94,8 @@ class Routes:
         prompts = await asyncio.to_thread(_bare_prompts, runtime, body)
         if len(prompts) * asked.choices > MAX_CHOICES:
             raise bad_request(f"prompt, n: more than {MAX_CHOICES} choices.", "n")
+        if asked.sampling.logprobs is not None and any(prompt.echo for prompt in prompts):
+            raise bad_request("echo: not together with logprobs; those of a prompt are not had.", "echo")
         constraint = await runtime.texts.of(body, ChatRequest())
         reply = self._reply(request, runtime, asked, prompts, constraint, skip_special=asked.skip_special_tokens)
         return self._response(request, reply, TextWriter(runtime.served.name), asked, "completions")
@@ -160,9 +163,12 @@ class Routes:
         *,
         skip_special: bool,
     ) -> Reply:
+        """Each prompt's choices, none of which is admitted before it is read."""
         tells_ids = asked.return_token_ids or is_told(request.scope)
-        generations = [
-            Generation(
+
+        def generation(prompt: _Prompt, index: int) -> Generation:
+            context = prompt.token_ids if prompt.is_joined else ()
+            return Generation(
                 run=runtime.engine.generate,
                 job=Job(
                     prompt=prompt.token_ids,
@@ -171,22 +177,15 @@ class Routes:
                     stop_token_ids=asked.ending.eos_token_ids | asked.ending.stop_token_ids,
                     constraint=constraint.start() if constraint is not None else None,
                 ),
-                detokenizer=Detokenizer(
-                    runtime.tokenizer, prompt.token_ids if prompt.is_joined else (), skip_special=skip_special
-                ),
+                detokenizer=Detokenizer(runtime.tokenizer, context, skip_special=skip_special),
                 ending=asked.ending,
                 texts=runtime.vocabulary.texts,
                 tells_ids=tells_ids,
             )
-            for prompt in prompts
-            for index in range(asked.choices)
-        ]
-        echoes = [prompt.echo for prompt in prompts for _ in range(asked.choices)]
-        pieces = [
-            _after(echo, generation.pieces()) if echo else generation.pieces()
-            for echo, generation in zip(echoes, generations, strict=True)
-        ]
-        return Reply(pieces, lambda: _usage(prompts, generations))
+
+        made = [(prompt, generation(prompt, index)) for prompt in prompts for index in range(asked.choices)]
+        choices = [_after(prompt.echo, one.pieces()) if prompt.echo else one.pieces() for prompt, one in made]
+        return Reply(choices, lambda: _usage(prompts, [one for _, one in made]))
 
     def _response(self, request: Request, reply: Reply, writer: ReplyWriter, asked: Asked, route: Api) -> ReplyResponse:
         return ReplyResponse(
@@ -243,12 +242,11 @@ def _some(token_ids: Sequence[int], param: str) -> Sequence[int]:
 
 
 async def _after(echo: str, pieces: AsyncGenerator[Piece, None]) -> AsyncGenerator[Piece, None]:
-    yield Piece(text=echo)
-    try:
+    """`pieces`, with `echo` before the text of the first: a reply that is not admitted must not have begun."""
+    async with aclosing(pieces):
         async for piece in pieces:
-            yield piece
-    finally:
-        await pieces.aclose()
+            yield replace(piece, text=echo + piece.text)
+            echo = ""
 
 
 def _usage(prompts: Sequence[_Prompt], generations: Sequence[Generation]) -> Usage:

@@ -27,7 +27,7 @@ _OF_TYPE = {
     "array": ("minItems", "maxItems", "contains"),
     "object": ("minProperties", "maxProperties", "patternProperties", "propertyNames"),
 }
-_LOOK_AROUND = re.compile(r"(?<!\\)\(\?(?:[=!]|<[=!])")
+LOOK_AROUND = re.compile(r"(?<!\\)\(\?(?:[=!]|<[=!])")
 _OTHERS = re.compile(r"\[\^(?:\\.|[^\]\\])*\]")
 _ESCAPED_IN_JSON = re.compile(r"""["\x00-\x1f]|\\(?:[\\nrtfv0]|c|u00[01]|u0022|u005[cC]|u\{)""")
 _MOST_MULTIPLE = 1024
@@ -56,6 +56,11 @@ def ignored(schema: JsonSchema) -> Iterator[Ignored]:
 def breaks_json(pattern: object) -> bool:
     """Whether a pattern asks for a quote, a backslash or a control character, which xgrammar would not escape."""
     return isinstance(pattern, str) and _ESCAPED_IN_JSON.search(_OTHERS.sub("", pattern)) is not None
+
+
+def is_elsewhere(reference: object) -> bool:
+    """Whether a `$ref` points to what the schema does not have by its path."""
+    return isinstance(reference, str) and reference != "#" and not reference.startswith("#/")
 
 
 def _within(schema: Schema) -> Iterator[tuple[str, object]]:
@@ -157,8 +162,7 @@ def _is_of(value: object, type_name: object) -> bool:
 
 
 def _references(schema: Schema) -> Iterator[str]:
-    reference = schema.get("$ref")
-    if isinstance(reference, str) and reference != "#" and not reference.startswith("#/"):
+    if is_elsewhere(schema.get("$ref")):
         yield "$ref to what is not in the schema by its path"
 
 
@@ -179,7 +183,7 @@ def _strings(schema: Schema) -> Iterator[str]:
         yield "pattern beside format"
     if (pattern is not None or format in _FORMATS) and lengths:
         yield f"{' and '.join(lengths)} beside {'pattern' if pattern is not None else 'format'}"
-    if isinstance(pattern, str) and _LOOK_AROUND.search(pattern):
+    if isinstance(pattern, str) and LOOK_AROUND.search(pattern):
         yield "look-around in pattern"
     if breaks_json(pattern):
         yield "pattern with a character that JSON escapes"

@@ -26,6 +26,7 @@ _SAMPLES: dict[str, object] = {
     "array": ["word"],
     "object": {"key": 1},
 }
+_WITHOUT_STRINGS = frozenset({"integer", "number", "boolean", "null"})
 _NO_STRINGS: JsonSchema = {"type": [kind for kind in _SAMPLES if kind != "string"]}
 _OTHER = "\ufdd0"  # stands for a key that is not known: no key has this character
 
@@ -85,7 +86,7 @@ def _values(syntax: TaggedCalls, choice: Choice, kind: str, types: frozenset[str
         texts = raw_text(choice, stops, trimmed=syntax.trim != "none")
         yield from (text for text in texts if not isinstance(text, str) or _stays(syntax, text, types))
     elif kind == "string" or _is_read(typing, write_json(_SAMPLES[kind]), types):
-        yield raw_json(_json_schema(choice, kind, root, typing, types), stops)
+        yield raw_json(_json_schema(choice, kind, root, typing, types), () if kind in _WITHOUT_STRINGS else stops)
 
 
 def _json_schema(choice: Choice, kind: str, root: JsonSchema, typing: Typing, types: frozenset[str]) -> JsonSchema:

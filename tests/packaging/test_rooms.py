@@ -40,7 +40,7 @@ names = [sys.argv[1]]
 if sys.argv[2] == "whole room":
     room = importlib.import_module(names[0])
     found = pkgutil.walk_packages(room.__path__, room.__name__ + ".")
-    others = ("__main__", "_umbrella", "local")  # the last is the one that may bring torch
+    others = ("__main__", "_umbrella", "local", "ray_serve")  # the last two may bring torch, and Ray
     names += [module.name for module in found if not set(others) & set(module.name.split("."))]
 for name in names:
     importlib.import_module(name)

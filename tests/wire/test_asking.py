@@ -103,6 +103,16 @@ def test_token_ids(tmp_path: Path, given: dict[str, Any]) -> None:
     assert asked("vllm", given).get("return_token_ids") == given.get("return_token_ids")
 
 
+@pytest.mark.parametrize(("given", "told"), [({}, False), ({"return_token_ids": True}, True)])
+def test_ids_that_only_we_asked_for_are_not_told(
+    driver: Any, tmp_path: Path, given: dict[str, Any], told: bool
+) -> None:
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"added_tokens": [{"id": 1, "content": "</think>"}]}))
+    choice = {"index": 0, "message": {"role": "assistant", "content": "a"}, "token_ids": [7], "finish_reason": "stop"}
+    settings = Settings(upstream="vllm", tokenizer=tmp_path, **PARSERS)
+    assert ("token_ids" in driver.whole(settings, {"choices": [choice]}, given)["choices"][0]) == told
+
+
 @pytest.mark.parametrize(
     ("upstream", "stream", "ids"), [("vllm", True, True), ("sglang", True, None), ("sglang", False, True)]
 )

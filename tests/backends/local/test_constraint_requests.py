@@ -180,6 +180,7 @@ async def test_nothing_demanded(server: Server, body: Body) -> None:
         (as_json({"type": "string", "pattern": "^("}), "response_format", "position"),
         ({"structured_outputs": {"regex": "a", "choice": ["a"]}}, "structured_outputs", "choose one"),
         ({"structured_outputs": {"regexp": "a"}}, "structured_outputs", "unknown"),
+        ({"structured_outputs": {"regex": "(?!a)b"}}, "structured_outputs.regex", "look-around"),
         ({"structured_outputs": {"regex": 1}}, "structured_outputs.regex", "regex"),
         ({"structured_outputs": {"choice": []}}, "structured_outputs.choice", "choice"),
         ({"structured_outputs": {"json": "{"}}, "structured_outputs.json", "is not JSON"),
@@ -227,14 +228,32 @@ async def test_what_is_not_enforced_is_told(server: Server, caplog: pytest.LogCa
     assert "uniqueItems" in caplog.text
 
 
-SECRET = {"type": "object", "properties": {"tr0ub4dor": {"type": "string", "not": {"const": "tr0ub4dor"}}}}
+SECRET = {"type": "object", "properties": {"tr0ub4dor": {"type": "string", "not": {"const": "tr0ub4dor"}},
+    "p": {"type": "string", "pattern": "^(?!tr0ub4dor).*$"}, "q": {"$ref": "https://tr0ub4dor.example"}}}  # fmt: skip
 
 
-async def test_nothing_of_a_schema_is_logged(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_of_a_schema_is_logged(
+    server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
     with caplog.at_level(logging.DEBUG):
         await server.of(as_json(SECRET), qwen3())
     assert "not" in caplog.text
-    assert "tr0ub4dor" not in caplog.text
+    assert "tr0ub4dor" not in caplog.text + capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "taken", "not_taken"),
+    [
+        ("^(?!tr0ub4dor)[a-z]{3}$", '"abc"', '"ab"'),
+        ("^(?=.*[)(\\)])[ab]+(?<!tr0ub4dor(x))$", '"ab"', '"c"'),
+        ("^a\\(?b$", '"a(b"', '"a)b"'),
+    ],
+    ids=str,
+)
+async def test_what_is_left_of_a_pattern(server: Server, pattern: str, taken: str, not_taken: str) -> None:
+    body = as_json({"type": "string", "pattern": pattern})
+    assert await server.takes(body, taken)
+    assert not await server.takes(body, not_taken)
 
 
 async def test_a_tool_without_a_grammar_is_refused_only_where_it_matters(server: Server) -> None:
@@ -320,6 +339,13 @@ async def test_a_budget_where_no_marker_ends_thinking(server: Server) -> None:
     with pytest.raises(Refused, match="no marker") as refused:
         await server.of({"thinking_token_budget": 5}, replace(format, messages=Endless()))
     assert refused.value.param == "thinking_token_budget"
+
+
+@pytest.mark.parametrize("name", [None, "hermes"])
+async def test_a_budget_where_nothing_reads_thinking(server: Server, name: str | None) -> None:
+    format = select(reasoning_parser=None, tool_parser=name)
+    with pytest.raises(Refused, match="reads no thinking"):
+        await server.of({"thinking_token_budget": 5}, format)
 
 
 @pytest.mark.parametrize(

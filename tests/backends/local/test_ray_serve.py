@@ -61,7 +61,7 @@ class Cluster:
         url = f"{self.url}{prefix}/v1/chat/completions"
         answer = stack.enter_context(self.http.stream("POST", url, json=body))
         assert answer.status_code == 200, answer.read()
-        reply = Reply(self.folder / name, answer.iter_lines())
+        reply = Reply(answer.iter_lines(), self.folder / name)
         while not reply.arguments.endswith("Bo"):
             assert reply.read_one(), reply
         return reply
@@ -71,8 +71,8 @@ class Cluster:
 class Reply:
     """What has come of a streamed reply."""
 
-    release: Path
     lines: Iterator[str]
+    release: Path = Path(os.devnull)
     reasoning: str = ""
     arguments: str = ""
     finish_reason: str | None = None
@@ -100,9 +100,13 @@ class Reply:
         return True
 
     def read_all(self) -> None:
-        self.release.touch()
         while self.read_one():
             pass
+
+    def finish(self) -> None:
+        """Have the rest written, and read it."""
+        self.release.touch()
+        self.read_all()
 
     def assert_whole(self) -> None:
         assert (json.loads(self.arguments), self.finish_reason, self.done) == (CALL, "tool_calls", True)
@@ -192,7 +196,7 @@ def test_both_replicas_stream_when_they_have_loaded(cluster: Cluster) -> None:
     with ExitStack() as stack:
         for reply in both(cluster, stack):
             assert (cluster.folder / f"loaded-{reply.process}").exists()
-            reply.read_all()
+            reply.finish()
             reply.assert_whole()
 
 
@@ -201,16 +205,16 @@ def test_a_killed_replica_takes_its_own_reply_with_it(cluster: Cluster) -> None:
         broken, whole = both(cluster, stack)
         os.kill(broken.process, signal.SIGKILL)
         with pytest.raises(httpx2.RemoteProtocolError):
-            broken.read_all()
+            broken.finish()
         assert not broken.done
         assert broken.finish_reason is None
-        whole.read_all()
+        whole.finish()
         whole.assert_whole()
     with ExitStack() as stack:
         after = both(cluster, stack)
         assert broken.process not in [reply.process for reply in after]
         for reply in after:
-            reply.read_all()
+            reply.finish()
             reply.assert_whole()
 
 
@@ -218,7 +222,7 @@ def test_a_replica_that_is_not_well_is_replaced(cluster: Cluster) -> None:
     with ExitStack() as stack:
         sick, well = both(cluster, stack)
         for reply in (sick, well):
-            reply.read_all()
+            reply.finish()
     (cluster.folder / f"dead-{sick.process}").touch()
     wait_for(lambda: is_gone(sick.process))
     with ExitStack() as stack:
@@ -231,7 +235,7 @@ def test_a_replica_that_is_stopped_ends_what_it_began(cluster: Cluster) -> None:
         cluster.tell("delete")
         time.sleep(1.0)
         assert not (cluster.folder / f"closed-{reply.process}").exists()
-        reply.read_all()
+        reply.finish()
         reply.assert_whole()
         cluster.hear("deleted")
         assert (cluster.folder / f"closed-{reply.process}").exists()
@@ -250,7 +254,7 @@ def test_a_model_is_held_to_the_schema_of_a_call(cluster: Cluster) -> None:
     }
     with cluster.http.stream("POST", cluster.url + "/model/v1/chat/completions", json=body) as answer:
         assert answer.status_code == 200, answer.read()
-        reply = Reply(cluster.folder / "none", answer.iter_lines())
+        reply = Reply(answer.iter_lines())
         reply.read_all()
     assert json.loads(reply.arguments)["days"] in (1, 2)
     assert (reply.finish_reason, reply.done, reply.errors) == ("tool_calls", True, [])

@@ -279,6 +279,11 @@ def test_prompts_that_are_none(url: str, prompt: object, param: str) -> None:
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
+def test_logprobs_of_an_echo_are_not_had(url: str) -> None:
+    answer = httpx2.post(url + "/v1/completions", json={"prompt": "x", "echo": True, "logprobs": 1})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "echo")
+
+
 def test_a_route_that_is_none(url: str) -> None:
     assert httpx2.get(url + "/v1/embeddings").json()["error"]["code"] == "unknown_url"
     assert httpx2.get(url + "/v1/chat/completions").status_code == 405
@@ -292,6 +297,11 @@ def test_more_than_may_wait_are_told_to_come_back(client: openai.OpenAI, runtime
         client.chat.completions.create(**{**ASK, "n": SLOTS + QUEUE + 1, "max_tokens": 400}, extra_body=ENDLESS)
     assert int(raised.value.response.headers["retry-after"]) >= 1
     assert raised.value.code == "rate_limit_exceeded"
+    wait_until(lambda: runtime.engine.stats().running + runtime.engine.stats().queued == 0)
+    with pytest.raises(openai.RateLimitError):  # an echo, which is there at once, does not begin the reply
+        client.completions.create(
+            model="tiny", prompt=["x"] * 9, echo=True, stream=True, max_tokens=400, extra_body=ENDLESS
+        )
     wait_until(lambda: runtime.engine.stats().running + runtime.engine.stats().queued == 0)
 
 

@@ -104,7 +104,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("size", [40, 64, 1000, 5003])
+@pytest.mark.parametrize("size", [40, 64, 3001])
 @pytest.mark.parametrize("make", [peaked, flat, equal, coarse, narrow], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
 def test_each_part_of_the_unit_interval_is_its_token_s(
