@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
+import psutil
 import torch
 
 from streamsieve.backends.local.engine import Engine
@@ -52,4 +52,4 @@ def slot_engine(
 def _free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return int(psutil.virtual_memory().available)

@@ -10,7 +10,7 @@ from streamsieve.backends.local.executor import Usage
 from streamsieve.backends.local.row import Row
 from streamsieve.backends.local.slot_cache import STEP, SlotCache, round_up
 
-_FIRST_POSITIONS = 256
+_FIRST_POSITIONS, _FIRST_SLOTS = 256, 8
 _SMALLEST_REUSE = 16  # tokens; a shorter common beginning is not worth a copy
 
 
@@ -163,14 +163,17 @@ class Slots:
                 self._places[row] = place
 
     def _fit(self, running: int, needed: int) -> None:
-        """Buffers for `running` rows of `needed` positions, as many slots as there is memory for."""
+        """Buffers for `running` rows of `needed` positions, and as many slots again, so far as there is memory.
+
+        Both grow by doubling: one long row does not make as much room for all that might come.
+        """
         cache = self._cache
         if running <= cache.slots and needed <= cache.positions:
             return
         wish = max(_FIRST_POSITIONS, cache.positions if needed <= cache.positions else 2 * cache.positions)
         affordable = self._capacity // running // STEP * STEP
         positions = max(round_up(needed), min(wish, affordable, round_up(self._longest)))
-        count = min(self.rows, self._capacity // positions)
+        count = min(self.rows, self._capacity // positions, max(_FIRST_SLOTS, 2 * running))
         order = [place for place, slot in enumerate(self._slots) if slot.row is not None]
         idle = [place for place, slot in enumerate(self._slots) if slot.row is None]
         order += sorted(idle, key=lambda place: -self._slots[place].left)[: count - len(order)]

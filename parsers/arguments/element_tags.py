@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices, is_plain
 from streamsieve.parsers.arguments.schema_types import convert, declared_types, is_plain_string
-from streamsieve.parsers.arguments.value_tags import in_order, one_of, raw_json, raw_text
+from streamsieve.parsers.arguments.value_tags import ITEMS, bounds, in_order, one_of, raw_json, raw_text
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, listed, sequence
 
@@ -59,6 +59,4 @@ class ElementTags:
             yield self.members(what, Members.of(choice.schema), "", depth)
         if choice.kind == "array" and not types & {"object", "string"}:
             item = self._element(f"{what}[]", _ITEM, choice.schema.get("items", {}), depth)
-            least, most = choice.schema.get("minItems"), choice.schema.get("maxItems")
-            bounds = (least if isinstance(least, int) else 0, most if isinstance(most, int) else None)
-            yield listed(item, "", *bounds)
+            yield listed(item, "", *bounds(choice.schema, *ITEMS))

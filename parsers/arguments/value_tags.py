@@ -16,6 +16,7 @@ from streamsieve.parsers.tag_parts import JsonObject, Part, either, listed, opti
 
 _STARTS = 64
 """With how many members a list of members may begin: the grammar grows with the square of that."""
+ITEMS = ("minItems", "maxItems")
 _LENGTHS = ("minLength", "maxLength")
 _VALUES = frozenset({"enum", "const", "default", "examples"})
 """Hold values, and no schemas."""
@@ -62,11 +63,10 @@ def _pattern(schema: JsonSchema, barred: str, *, trimmed: bool = False) -> str |
     """What a string of `schema` matches that has none of the characters `barred`; None where nothing is asked of it."""
     if isinstance(regex := schema.get("pattern"), str):
         return narrowed(regex, barred + _WHITE if trimmed else barred)
-    least, most = (schema.get(key) for key in _LENGTHS)
-    if not isinstance(least, int) and not isinstance(most, int):
+    least, most = bounds(schema, *_LENGTHS)
+    if least == 0 and most is None:
         return None
-    lengths = (least if isinstance(least, int) else 0, most if isinstance(most, int) else None)
-    return _of_length(*lengths, other_than(barred), other_than(barred, WHITE if trimmed else ""))
+    return _of_length(least, most, other_than(barred), other_than(barred, WHITE if trimmed else ""))
 
 
 def _of_length(least: int, most: int | None, inner: str, edge: str) -> str:
@@ -76,6 +76,12 @@ def _of_length(least: int, most: int | None, inner: str, edge: str) -> str:
     upper = "" if most is None else most - 2
     shorter = (f"|{edge}" if least < 2 else "") + ("|" if least < 1 else "")
     return f"(?:{edge}{inner}{{{max(least - 2, 0)},{upper}}}{edge}{shorter})"
+
+
+def bounds(schema: JsonSchema, least: str, most: str) -> tuple[int, int | None]:
+    """What a schema says under two of its keys of how much there has to be and may be."""
+    low, high = schema.get(least), schema.get(most)
+    return low if isinstance(low, int) else 0, high if isinstance(high, int) else None
 
 
 def one_of(parts: Iterable[Part], what: str) -> JsonObject:
@@ -165,12 +171,8 @@ class ValueSyntax(ABC):
                 return [self.as_json(values)]
 
     def _array(self, what: str, schema: JsonSchema, root: JsonSchema, depth: int) -> JsonObject:
-        least, most = schema.get("minItems"), schema.get("maxItems")
         item = self.value(f"{what}[]", schema.get("items", {}), root, depth + 1)
-        items = listed(
-            item, self.comma, least if isinstance(least, int) else 0, most if isinstance(most, int) else None
-        )
-        return sequence("[", items, "]")
+        return sequence("[", listed(item, self.comma, *bounds(schema, *ITEMS)), "]")
 
     def members(self, what: str, members: Members, root: JsonSchema, depth: int = 0) -> JsonObject:
         """The members of an object, without its braces."""

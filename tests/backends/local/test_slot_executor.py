@@ -203,7 +203,7 @@ def test_rows_that_come_and_go_in_the_middle(model: LocalModel) -> None:
 def test_prompts_in_chunks_of_any_size(qwen3: LocalModel) -> None:
     for chunk in (1, 2, 7, 64, 500):
         subject = Steps(qwen3, chunk=chunk)
-        subject.run([job(prompt) for prompt in prompts(5, longest=150, seed=chunk)])
+        subject.run([job(prompt) for prompt in prompts(4, longest=80, seed=chunk)])
         assert subject.agree()
 
 
@@ -214,6 +214,15 @@ def test_buffers_grow_with_the_rows_in_them(qwen3: LocalModel) -> None:
     assert subject.agree()
     assert subject.executor._cache.positions == 512
     assert subject.executor.usage.capacity == 3 * 512
+
+
+def test_one_long_row_takes_no_room_for_all(qwen3: LocalModel) -> None:
+    subject = Steps(qwen3, rows=64, positions=64 * 512)
+    subject.run([job([7] * 400, 3)])
+    assert (subject.executor._cache.slots, subject.executor._cache.positions) == (8, 448)
+    subject.run([job(prompt, 3) for prompt in prompts(20, longest=5, seed=8)])
+    assert subject.executor._cache.slots >= 20
+    assert subject.agree()
 
 
 def test_memory_for_fewer_rows_than_run_sends_the_newest_back(qwen3: LocalModel) -> None:
