@@ -2,8 +2,9 @@
 
 A random Qwen3 (that of `benchmarks.local`) with the tokenizer in DIR is served three times on this machine's CPU: by
 `streamsieve serve`, by `transformers serve`, and by that with `--continuous-batching`. 24 chats of mixed lengths go to
-each at once, streamed. `*_rate`: tokens a second; `*_first`: median seconds to the first text. The sides take turns,
-the others stopped meanwhile, and the best round of each counts.
+each at once, streamed. `*_rate`: tokens a second; `*_cpu_rate`: of the server's processor time, which other programs
+on the machine do not change; `*_first`: median seconds to the first text. The sides take turns, the others stopped
+meanwhile, and the best round of each counts.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
+import psutil
 from transformers import AutoTokenizer
 
 from benchmarks.local import toy
@@ -50,6 +52,12 @@ class Server:
     url: str
     model: str
     process: subprocess.Popen[bytes]
+
+    @property
+    def processor_seconds(self) -> float:
+        """What it has taken so far."""
+        times = psutil.Process(self.process.pid).cpu_times()
+        return times.user + times.system
 
     @contextmanager
     def awake(self) -> Iterator[None]:
@@ -169,26 +177,35 @@ def measure(servers: Sequence[Server], rounds: int) -> dict[str, float]:
     """Rates, times to the first text, and ratios."""
     rates: dict[str, float] = {}
     firsts: dict[str, float] = {}
+    cpus: dict[str, float] = {}
     for round in range(rounds):
         for server in servers:
             load = chats(round)
             with server.awake():
-                start = time.perf_counter()
+                start, start_cpu = time.perf_counter(), server.processor_seconds
                 first = statistics.median(asyncio.run(_load(server, load)))
-                seconds = time.perf_counter() - start
-            rate = sum(chat.new for chat in load) / seconds
-            print(f"round {round} {server.name:13} {rate:7.1f} tokens/s {first:7.3f} s", file=sys.stderr)
+                seconds, cpu = time.perf_counter() - start, server.processor_seconds - start_cpu
+            tokens = sum(chat.new for chat in load)
+            rate = tokens / seconds
+            cpus[server.name] = max(tokens / cpu, cpus.get(server.name, 0.0))
+            print(
+                f"round {round} {server.name:13} {rate:7.1f} tokens/s, {tokens / cpu:7.1f} of processor time; "
+                f"first after {first:7.3f} s",
+                file=sys.stderr,
+            )
             rates[server.name] = max(rate, rates.get(server.name, 0.0))
             firsts[server.name] = min(first, firsts.get(server.name, float("inf")))
-    return _figures(rates, firsts)
+    return _figures(rates, firsts, cpus)
 
 
-def _figures(rates: Mapping[str, float], firsts: Mapping[str, float]) -> dict[str, float]:
+def _figures(rates: Mapping[str, float], firsts: Mapping[str, float], cpus: Mapping[str, float]) -> dict[str, float]:
     figures = {f"{name}_rate": rate for name, rate in rates.items()}
+    figures |= {f"{name}_cpu_rate": rate for name, rate in cpus.items()}
     figures |= {f"{name}_first": seconds for name, seconds in firsts.items()}
     for other in ("transformers", "continuous"):
         if other in rates:
             figures[f"rate_ratio_to_{other}"] = rates["streamsieve"] / rates[other]
+            figures[f"cpu_rate_ratio_to_{other}"] = cpus["streamsieve"] / cpus[other]
             figures[f"first_ratio_to_{other}"] = firsts["streamsieve"] / firsts[other]
     return figures
 

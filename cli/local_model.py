@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from streamsieve.cli.parser_options import count
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,19 +18,27 @@ if TYPE_CHECKING:
 
 NEEDED = ("torch", "transformers", "tokenizers", "xgrammar", "prometheus_client", "gguf", "accelerate")
 _BAR = 30
+_DEFAULTS = {
+    "dtype": "auto",
+    "device": "auto",
+    "slots": None,
+    "queue": 256,
+    "max_model_len": None,
+    "executor": "slots",
+    "enable_in_reasoning": False,
+}
 
 
 def add_local_options(command: argparse.ArgumentParser) -> None:
     """Add the options that only a model that runs here looks at."""
     group = command.add_argument_group("a model that runs here (--model without --upstream)")
-    group.add_argument("--dtype", default="auto", help="float32, bfloat16, float16 or auto (default: %(default)s)")
-    group.add_argument("--device", default="auto", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
+    group.add_argument("--dtype", help="float32, bfloat16, float16 or auto (default: %(default)s)")
+    group.add_argument("--device", help="cpu, cuda, cuda:N or auto (default: %(default)s)")
     group.add_argument("--slots", type=count, metavar="N", help="replies that are written at once (default: by device)")
     group.add_argument(
         "--queue",
         type=count,
         metavar="N",
-        default=256,
         help="replies that may wait; more get 429 (default: %(default)s)",
     )
     group.add_argument(
@@ -38,12 +47,12 @@ def add_local_options(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--executor",
         choices=("slots", "continuous"),
-        default="slots",
         help="what runs the model; continuous is that of transformers, for CUDA with flash attention (default: slots)",
     )
     group.add_argument(
         "--enable-in-reasoning", action="store_true", help="what binds the answer binds the thinking too"
     )
+    command.set_defaults(**_DEFAULTS)
 
 
 def runs_here(options: argparse.Namespace) -> bool:
@@ -52,6 +61,16 @@ def runs_here(options: argparse.Namespace) -> bool:
         return False
     path = Path(options.model)
     return path.suffix == ".gguf" or (path / "config.json").is_file() or any(path.glob("*.gguf"))
+
+
+def refuse_local_options(options: argparse.Namespace) -> None:
+    """Raise ConfigurationError for an option that means nothing, since the model does not run here."""
+    for name, default in _DEFAULTS.items():
+        if getattr(options, name) != default:
+            flag = "--" + name.replace("_", "-")
+            raise ConfigurationError(
+                f"{flag}: only for a model that runs here: --model with its weights, no --upstream"
+            )
 
 
 def own_tokenizer(options: argparse.Namespace) -> str | None:

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, runs_here
+from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, refuse_local_options, runs_here
 from streamsieve.cli.parser_options import Commands, add_parser_options, count
 from streamsieve.cli.server_options import add_server_options, log_to_stderr, server_options
 from streamsieve.cli.upstream_options import add_upstream_options, upstream_options
@@ -186,6 +186,7 @@ def _fitting(options: argparse.Namespace, given: Options) -> Settings:
 
 
 def _backend(options: argparse.Namespace) -> ASGIApp:
+    refuse_local_options(options)
     if options.upstream is None:
         from streamsieve.backends.recording import captured
         from streamsieve.backends.replay import replay

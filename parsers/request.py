@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 JsonSchema = Mapping[str, object]
-_NAMING = frozenset({"function", "custom"})
+_NAMING = frozenset({"function", "custom", "name"})
 """A `tool_choice` that is an object with one of these names one tool; `allowed_tools` names several, or none."""
 _EMPTY: Mapping[str, object] = MappingProxyType({})
 

@@ -65,6 +65,11 @@ def has_tokens(choice: JsonObject) -> bool:
     return bool(_logprobs(choice) or _ids(choice))
 
 
+def without_tokens(choice: JsonObject) -> JsonObject:
+    """`choice`, telling nothing of its tokens."""
+    return {name: None if name in OF_THE_TEXT else value for name, value in choice.items()}
+
+
 def text_of_tokens(choice: JsonObject) -> str:
     """The text that the log probabilities of `choice` are of, markers and all."""
     return "".join(_pieces(_logprobs(choice)))

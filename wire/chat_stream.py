@@ -13,6 +13,7 @@ from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.refusal import Refused
+from streamsieve.wire.unasked_ids import without_ids
 from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
@@ -28,8 +29,8 @@ class ChatStream:
     loses them.
 
     Text that is held is given out before the upstream's `[DONE]`, before an error event and at the end
-    of a stream that lacks both. A choice that had no finish reason by then gets none from us, so that
-    the client sees that the reply broke off.
+    of a stream that lacks both. A choice that had no finish reason by then gets none from us. Where that is
+    all there is, the stream ends in an error event of ours: every client is told how its reply ended.
     """
 
     mode: Literal["stream"] = "stream"
@@ -44,6 +45,7 @@ class ChatStream:
         self._templates = Templates()  # of choices that are steady
         self._last_chunk: JsonObject = {}
         self._done = False
+        self._is_told = False  # how the reply ended
 
     async def feed(self, data: bytes) -> bytes:
         """What the client gets for the next bytes of the body: whole events, or nothing."""
@@ -54,16 +56,21 @@ class ChatStream:
         return b"".join([await self._event(event) for event in self._decoder.feed(data)])
 
     async def close(self) -> bytes:
-        """The body has ended. What it ended in, if it is no whole event, comes last and unchanged."""
+        """The body has ended. What it ended in, if it is no whole event, comes last and unchanged.
+
+        A reply of which a choice began and did not finish broke off all the same.
+        """
         rest = self._decoder.close()
         out = b""
         if rest is not None and _is_whole(rest):
             out, rest = await self._event(rest._replace(raw=_terminated(rest.raw))), None
+        if self._parses and not all(choice.has_finished for choice in self._choices.values()):
+            return out + await self.break_off()
         return out + await self._end() + (rest.raw if rest else b"")
 
     async def break_off(self) -> bytes:
         """The body broke: what is held, and an error event that says so. Half an event is dropped."""
-        return b"" if self._done else await self._end() + sse.encode(_BROKEN_OFF.body)
+        return b"" if self._is_told else await self._fail(sse.encode(_BROKEN_OFF.body))
 
     async def aclose(self) -> None:
         """Free the parsers; nothing is emitted."""
@@ -117,7 +124,7 @@ class ChatStream:
             return raw
         choices = chunk.get("choices")
         if not choices and (chunk.get("error") or event.is_error):
-            return await self._end() + raw
+            return await self._fail(raw)
         if choices == [] and isinstance(chunk.get("usage"), dict):
             counted = self._counted(chunk)
             return raw if counted is chunk else sse.encode(json_text.encode(counted), event.fields)
@@ -125,8 +132,8 @@ class ChatStream:
             return raw
         return await self._chunk(chunk, choices, event)
 
-    async def _chunk(self, chunk: JsonObject, given: list[JsonObject], event: sse.Event) -> bytes:
-        self._last_chunk = chunk
+    async def _chunk(self, received: JsonObject, given: list[JsonObject], event: sse.Event) -> bytes:
+        self._last_chunk = chunk = received if self._prepared.keep_ids else without_ids(received)
         keep = any(map(chunk.get, chunk.keys() - _WITHOUT_NEWS))
         out: list[JsonObject] = []
         for place, one in enumerate(given, 1):
@@ -138,9 +145,9 @@ class ChatStream:
                 self._templates.forget(choice.index)
         if choice.is_steady and not keep and choice.is_plain(one) and self._templates.may_learn():
             self._templates.learn(choice.index, event.raw, chunk)
-        counted = self._counted(chunk)
+        out, counted = self._for_the_client(out), self._counted(chunk)
         announced = b"".join(map(self._announced, self._choices.values())) if self._announces else b""
-        if out == given and counted is chunk:
+        if out == given and counted is received:
             return event.raw + announced
         encoded = [sse.encode(_encoded(counted if one is out[-1] else _bare(chunk), one), event.fields) for one in out]
         return b"".join(encoded) + announced
@@ -155,15 +162,24 @@ class ChatStream:
         """`[DONE]`, after what the parsers hold; once."""
         if self._done:
             return b""
-        self._done = True
+        self._done = self._is_told = True
         return await self._end() + done
+
+    async def _fail(self, error: bytes) -> bytes:
+        """The event that says that the reply failed, after what the parsers hold."""
+        self._is_told = True
+        self._prepared.note_failure()
+        return await self._end() + error
 
     async def _end(self) -> bytes:
         """What the parsers hold."""
-        out = [held for choice in self._choices.values() for held in await choice.end()]
+        out = self._for_the_client([held for choice in self._choices.values() for held in await choice.end()])
         self._templates = Templates()
         encoded = b"".join(sse.encode(_encoded(_bare(self._last_chunk), choice)) for choice in out)
         return encoded + b"".join(map(self._announced, self._choices.values()))
+
+    def _for_the_client(self, choices: list[JsonObject]) -> list[JsonObject]:
+        return choices if self._prepared.keep_ids else list(map(without_ids, choices))
 
     def _choice(self, given: JsonObject) -> Choice:
         index = given.get("index", 0)
@@ -173,7 +189,7 @@ class ChatStream:
             prepared = self._prepared
             settings, request = prepared.settings, prepared.request
             parser = open_parser(settings, request, heard=prepared.heard(index))
-            self._choices[index] = Choice(index, parser, state, request, settings, keep_ids=prepared.keep_ids)
+            self._choices[index] = Choice(index, parser, state, request, settings)
         return self._choices[index]
 
     def _openings(self, index: int) -> list[JsonObject]:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from streamsieve.parsers.events import Reasoning
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire import json_text
-from streamsieve.wire.attribution import Told, has_tokens
+from streamsieve.wire.attribution import Told, has_tokens, without_tokens
 from streamsieve.wire.delta import TRAYS, index_of, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.unasked_ids import without_ids
 from streamsieve.wire.usage import with_reasoning_tokens
 
 
@@ -28,6 +29,9 @@ async def rewrite(body: bytes, prepared: Prepared) -> bytes:
     replies = [_Reply(choice, prepared) for choice in choices]
     sorted_choices = [await reply.choice() for reply in replies]
     counted = with_reasoning_tokens(completion, [reply.reasoning_tokens for reply in replies])
+    if not prepared.keep_ids:
+        counted = without_ids(counted)
+        sorted_choices = [without_ids(choice) if isinstance(choice, dict) else choice for choice in sorted_choices]
     if sorted_choices == choices and counted is completion:
         return body
     return json_text.encode({**counted, "choices": sorted_choices})
@@ -42,7 +46,6 @@ class _Reply:
         self._prepared = prepared
         self._settings = prepared.settings
         self._request = prepared.request
-        self._keep_ids = prepared.keep_ids
 
     async def choice(self) -> object:
         """The choice that the client gets."""
@@ -53,12 +56,14 @@ class _Reply:
         names = reasoning_names(settings.reasoning_field, self._request.include_reasoning)
         text = message.get("content")
         if not settings.parses or not isinstance(text, str) or not is_text(message):
-            return {**given, "message": normalised(message, names)}
+            passed = normalised(message, names)
+            if not names and passed != message:  # it had thinking, and some of these may be its tokens
+                given = without_tokens(given)
+            return {**given, "message": passed}
         reason = given.get("finish_reason")
         reply, told = await self._parse(text, reason if isinstance(reason, str) else None)
-        others = {name: value for name, value in given.items() if name != "token_ids" or self._keep_ids}
         said = self._said(given, told) if has_tokens(given) else {}
-        return {**others, **said, "message": _filled(message, reply, names), "finish_reason": reply.finish_reason}
+        return {**given, **said, "message": _filled(message, reply, names), "finish_reason": reply.finish_reason}
 
     async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
         settings = self._settings
@@ -86,7 +91,7 @@ class _Reply:
         logprobs = given.get("logprobs")
         if isinstance(logprobs, dict) and logprobs.get("content"):
             said["logprobs"] = {**logprobs, "content": [entry for token in tokens for entry in token.logprobs]}
-        if self._keep_ids and given.get("token_ids") and not self._request.include_reasoning:
+        if given.get("token_ids") and not self._request.include_reasoning:
             said["token_ids"] = [one for token in tokens for one in token.ids]
         return said
 

@@ -9,7 +9,7 @@ from streamsieve.parsers.events import Event
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import finish_reason
 from streamsieve.wire.announcement import Announcements
-from streamsieve.wire.attribution import OF_THE_TEXT, Told, has_tokens
+from streamsieve.wire.attribution import OF_THE_TEXT, Told, has_tokens, without_tokens
 from streamsieve.wire.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import Parser
@@ -38,26 +38,16 @@ class Choice:
     Everything that a chunk carries beside the text goes out once and at once, also where the text is
     held. What describes the text (logprobs, token ids) goes out with it, and what describes the choice with
     the last chunk made of it.
-
-    `keep_ids`: whether the client gets the upstream's token ids.
     """
 
-    def __init__(
-        self,
-        index: int,
-        parser: Parser,
-        state: State,
-        request: Request,
-        settings: Settings,
-        *,
-        keep_ids: bool = True,
-    ) -> None:
+    def __init__(self, index: int, parser: Parser, state: State, request: Request, settings: Settings) -> None:
         self.index = index
         self.text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
         self.state = state
         self.role_sent = False
+        self.has_finished = False
+        """Whether it had its finish reason."""
         self.announcements = Announcements(index) if settings.announce_calls else None
-        self._keep_ids = keep_ids
         self._request = request
         self._tells_reasoning = settings.tells_reasoning
         self._names = reasoning_names(settings.reasoning_field, request.include_reasoning)
@@ -72,6 +62,8 @@ class Choice:
         delta = given["delta"]
         if not isinstance(delta, dict):
             delta = {}
+        if given.get("finish_reason"):
+            self.has_finished = True
         if self.state is PARSING:
             if is_text(delta):
                 return await self._parse(given, delta, keep)
@@ -168,13 +160,15 @@ class Choice:
             of_the_text["logprobs"] = {**(beside if isinstance(beside, dict) else {}), "content": logprobs}
         if ids:
             of_the_text["token_ids"] = ids
-        if not self._keep_ids or of_the_text.get("token_ids", ...) is None:
-            of_the_text.pop("token_ids", None)
+        if of_the_text.get("token_ids", ...) is None:
+            del of_the_text["token_ids"]
         return {"index": self.index, "delta": delta, "finish_reason": None, **of_the_text}
 
     def _pass(self, given: JsonObject, delta: JsonObject, keep: bool) -> list[JsonObject]:
         """The chunk choice as it came, normalised; none where that, or an earlier finish, leaves it nothing to say."""
         passed = normalised(delta, self._names)
+        if not self._names and (passed != delta or not any(passed.values())):  # these may be tokens of the thinking
+            given = without_tokens(given)
         if self.role_sent:
             passed = {name: value for name, value in passed.items() if name != "role"}
         if keep or any(passed.values()) or _tells(given, _DELTA):

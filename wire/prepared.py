@@ -52,6 +52,11 @@ class Prepared:
         """Where it is noted what the parser of a choice says; None where nobody is told."""
         return self.record.choice(index) if self.record else None
 
+    def note_failure(self) -> None:
+        """Note that the upstream failed within its body."""
+        if self.record is not None:
+            self.record.outcome = "broken_off"
+
     def send(self, body: JsonObject) -> None:
         """Have the upstream sent this body."""
         self.body = body

@@ -30,16 +30,23 @@ def follow_sorted_thinking(prepared: Prepared) -> None:
 
 
 def follow_final_message(prepared: Prepared) -> None:
-    """With `continue_final_message` the reply goes on in the tray that the last message ends in."""
-    format, body = prepared.settings.format, prepared.body
-    messages = body.get("messages")
-    if format is None or format.reasoning is None or body.get("continue_final_message") is not True:
+    """Where the last message is gone on with, the reply starts in the tray that it ends in."""
+    format, messages = prepared.settings.format, prepared.body.get("messages")
+    if format is None or format.reasoning is None or not isinstance(messages, list) or not messages:
         return
-    if not isinstance(messages, list) or not messages:
+    if not _continues(prepared, messages[-1]):
         return
     tail = _tail(messages[-1], format.reasoning.of(prepared.request))
     if tail is not None:
         prepared.request = replace(prepared.request, prompt_tail=tail)
+
+
+def _continues(prepared: Prepared, message: object) -> bool:
+    if prepared.body.get("continue_final_message") is True:
+        return True
+    dialect = prepared.settings.dialect
+    is_the_assistants = isinstance(message, dict) and message.get("role") == "assistant"
+    return is_the_assistants and dialect is not None and dialect.continues_unasked
 
 
 def _tail(message: object, span: ReasoningSpan) -> str | None:

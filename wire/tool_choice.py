@@ -11,6 +11,7 @@ from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.refusal import Refused
 
 _WITHOUT_TOOLS = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
+_ALLOWED = "it has a 'mode', which is 'auto' or 'required', and a list of 'tools' that is not empty."
 _SUPPORTED = "Supported values are: 'none', 'auto', and 'required'."
 
 
@@ -58,8 +59,10 @@ def _chosen(choice: object) -> tuple[Literal["none", "auto", "required"], list[s
             return "none", None
         case "required":
             return "required", None
-        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": [*allowed]}}:
-            return ("auto" if mode == "auto" else "required"), [_name(one) for one in allowed]
+        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": [_, *_] as named}}:
+            return ("auto" if mode == "auto" else "required"), [_name(one) for one in named]
+        case {"type": "allowed_tools"}:
+            raise Refused(f"Invalid value for 'tool_choice.allowed_tools': {_ALLOWED}", "tool_choice.allowed_tools")
         case {"type": "auto" | "required" as mode}:
             return ("auto" if mode == "auto" else "required"), None
         case {"type": "custom", **_rest}:

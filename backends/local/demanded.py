@@ -13,7 +13,7 @@ from streamsieve.wire.refusal import Refused
 Body = Mapping[str, object]
 
 _KINDS = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
-_OLDER = ("guided_json", "guided_regex", "guided_choice", "guided_grammar")
+OLDER = ("guided_json", "guided_regex", "guided_choice", "guided_grammar")
 """How vLLM called them before `structured_outputs`."""
 
 
@@ -76,7 +76,7 @@ def _structured_outputs(body: Body) -> Demanded | None:
         if param.rpartition(".")[2] not in _KINDS:
             raise Refused(f"{param}: unknown; one of {', '.join(_KINDS)} is expected.", "structured_outputs")
     fields = {param: value for param, value in fields.items() if value is not False}
-    fields |= {param: body[param] for param in _OLDER if body.get(param) is not None}
+    fields |= {param: body[param] for param in OLDER if body.get(param) is not None}
     if len(fields) > 1:
         raise Refused(f"{' and '.join(fields)}: choose one.", "structured_outputs")
     for param, value in fields.items():

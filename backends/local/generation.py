@@ -24,6 +24,7 @@ class Ending:
 
     `eos_token_ids`: the tokens that end a turn. `stop_token_ids`: those that the request adds. `strings` are
     looked for in the text, once `min_tokens` tokens have come. `include`: what ended it stays in the text.
+    `kept`: end tokens that stay there in any case, since the parser on top reads them.
     """
 
     eos_token_ids: frozenset[int]
@@ -31,6 +32,7 @@ class Ending:
     strings: Sequence[str] = ()
     min_tokens: int = 0
     include: bool = False
+    kept: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -78,12 +80,13 @@ class Generation:
         for token in step:
             self.tokens += 1
             self._waiting.append(token)
-            if token.id in self.job.stop_token_ids and not self.ending.include:
+            ends = token.id in self.job.stop_token_ids
+            if ends and not self.ending.include and token.id not in self.ending.kept:
                 return token  # its text is for nobody
             if text := self.detokenizer.feed(token.id):
                 self._held.append(_Unit(text, self._waiting))
                 self._waiting = []
-            if token.id in self.job.stop_token_ids:
+            if ends:
                 return token
         return None
 

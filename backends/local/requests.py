@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from streamsieve.backends.local.demanded import OLDER
 from streamsieve.backends.local.generation import Ending
 from streamsieve.backends.local.sampling_parameters import MAX_LOGPROBS, SamplingParameters
 from streamsieve.backends.openai_error import ApiError, bad_request
@@ -40,7 +41,7 @@ _GENERATION = {
     "model", "stream", "stream_options", "n", "max_tokens", "logit_bias", "logprobs", "stop", "stop_token_ids",
     "include_stop_str_in_output", "return_token_ids", "skip_special_tokens", *_SAMPLING,
 }  # fmt: skip
-_OUTPUT = {"response_format", "structured_outputs", "thinking_token_budget", "include_reasoning"}
+_OUTPUT = {"response_format", "structured_outputs", *OLDER, "thinking_token_budget", "include_reasoning"}
 _IGNORED = {
     "user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
     "priority", "request_id", "cache_salt", "spaces_between_special_tokens", "prediction", "verbosity",

@@ -82,6 +82,8 @@ class Routes:
         read = replace(request_of(dict(body), runtime.settings), prompt_tail=rendered.tail)
         constraint = await runtime.chats.of(body, read)
         # Parsers look for special tokens, so they are text here, whatever `skip_special_tokens` says.
+        if is_told(request.scope):
+            asked = replace(asked, ending=replace(asked.ending, kept=runtime.kept_ends))
         prompt = _Prompt(token_ids, is_joined=read_boolean(body, "continue_final_message"))
         reply = self._reply(request, runtime, asked, [prompt], constraint, skip_special=False)
         return self._response(request, reply, ChatWriter(runtime.served.name), asked, "chat")

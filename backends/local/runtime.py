@@ -40,6 +40,12 @@ class Runtime:
     chats: RequestConstraints
     texts: RequestConstraints
 
+    @property
+    def kept_ends(self) -> frozenset[int]:
+        """The end tokens that the middleware's format knows by their text."""
+        known = self.settings.format.ends if self.settings.format is not None else ()
+        return frozenset(id for id in self.served.eos_token_ids if self.tokenizer.token(id) in known)
+
     @classmethod
     def load(
         cls, options: ModelOptions, settings: Settings, progress: Progress = lambda stage, percent: None

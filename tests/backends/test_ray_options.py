@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from streamsieve.backends.local.model_options import ModelOptions
 from streamsieve.backends.ray_options import RayOptions
 from streamsieve.parsers.errors import ConfigurationError
 
+PAGE = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text(encoding="utf-8")
+WORDS = ("kind: Deployment", "import_path:")
 MODEL = {"model": "/models/m"}
 LEFT_OUT = RayOptions(model=ModelOptions(source=Path("/models/m")), sieve={}, num_gpus=1.0, num_cpus=1.0)
 
@@ -87,6 +91,7 @@ def test_a_key_that_cannot_be_sent(value: str) -> None:
         ({"tool_parsers": "hermes"}, "option: unknown name 'tool_parsers'. Did you mean 'tool_parser'?"),
         ({"num_replica": 1}, "option: unknown name 'num_replica'. Did you mean 'num_replicas'?"),
         ({"num_replica": "1"}, "option: unknown name 'num_replica'. Did you mean 'num_replicas'?"),
+        ({"render_prompt": "x"}, "option: unknown name 'render_prompt'"),
         ({"max_calls": "many"}, "max_calls: a whole number, not 'many'"),
         ({"min_replicas": 2}, "min_replicas: needs max_replicas"),
         ({"num_replicas": 2, "max_replicas": 2}, "num_replicas, max_replicas: give one of them"),
@@ -145,6 +150,19 @@ def test_settings_that_cannot_be_are_named(tmp_path: Path) -> None:
     options = RayOptions.read({"model": tmp_path, "tool_parser": "hermse"}, {})
     with pytest.raises(ConfigurationError, match=r"^tool_parser: unknown name 'hermse'"):
         options.settings()
+
+
+def test_the_page_shows_what_can_be_read() -> None:
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (kubernetes,), (ray,) = ([list(yaml.safe_load_all(block)) for block in blocks if word in block] for word in WORDS)
+    assert [one["kind"] for one in kubernetes] == ["Deployment", "Service"]
+    (application,) = ray[0]["applications"]
+    assert application["import_path"] == "streamsieve.backends.ray_serve:build"
+    options = RayOptions.read(application["args"], {})
+    assert (options.replicas, options.most_replicas, options.sieve["tool_parser"]) == (1, 8, "hermes")
+    (typed,) = re.findall(r"^serve run streamsieve\S+:build (.*?[^\\])$", PAGE, re.MULTILINE | re.DOTALL)
+    words = typed.replace("\\", " ").split()
+    assert RayOptions.read(dict(word.split("=", 1) for word in words), {}).replicas == 2
 
 
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")

@@ -51,7 +51,13 @@ class Reply:
 
     @property
     def chunks(self) -> list[dict[str, Any]]:
-        return [chunk for chunk in self.data if isinstance(chunk, dict)]
+        return [chunk for chunk in self.data if isinstance(chunk, dict) and "choices" in chunk]
+
+    @property
+    def error(self) -> str | None:
+        """The code of the error event that it ended in."""
+        last = self.data[-1] if self.data else None
+        return str(last["error"]["code"]) if isinstance(last, dict) and "error" in last else None
 
     @property
     def told(self) -> list[tuple[int, dict[str, Any], str | None]]:

@@ -149,8 +149,10 @@ UNTOUCHED: list[tuple[str, bytes, list[bytes]]] = [
 
 @pytest.mark.parametrize(("event", "expected"), [pytest.param(*row[1:], id=row[0]) for row in UNTOUCHED])
 def test_events_that_are_not_ours_to_read(driver: Any, event: bytes, expected: list[bytes]) -> None:
-    reply = driver.stream(Settings(tool_parser="hermes"), [ROLE, {"delta": {"content": "<tool"}}, event])
+    upstream = [ROLE, {"delta": {"content": "<tool"}}, event, b"data: [DONE]\n\n"]
+    reply = driver.stream(Settings(tool_parser="hermes"), upstream)
     rest = [] if HELD in expected else [HELD]
+    rest += [] if b"DONE" in event else [b"data: [DONE]\n\n"]
     held = driver.event({"delta": {"content": "<tool"}}).replace(b'"logprobs":null,', b"")
     assert b"".join(reply.sent[1:]) == b"".join(held if piece == HELD else piece for piece in expected + rest)
 
@@ -232,8 +234,8 @@ END_OF_BODY: list[tuple[str, bytes, bytes]] = [
     ("with one of its line ends", b'data: {"choices":[{"delta":{"content":"b"}}]}\r\n', b'"content":"<toolb"'),
     ("[DONE] is completed", b"data: [DONE]", b"data: [DONE]\n\n"),
     ("[DONE] with one line end", b"data: [DONE]\n", b"data: [DONE]\n\n"),
-    ("a cut event comes last as it is", b'data: {"choices":[{"de', b'\n\ndata: {"choices":[{"de'),
-    ("a cut comment", b": pi", b"\n\n: pi"),
+    ("half an event is dropped where the reply broke off", b'data: {"choices":[{"de', b'"<tool"'),
+    ("half a comment too", b": pi", b'"<tool"'),
 ]
 
 
@@ -243,7 +245,15 @@ def test_what_a_body_ends_in(driver: Any, end: bytes, expected: bytes) -> None:
     assert reply.sent[:-1] == [driver.event(ROLE), b"", b""]
     assert b"<tool" in reply.sent[-1]
     assert expected in reply.sent[-1]
-    assert reply.sent[-1].endswith((b"\n\n", expected))
+    assert reply.sent[-1].endswith(b"\n\n")
+    assert reply.error == (None if b"[DONE]" in end else "reply_broke_off")
+    assert end not in reply.sent[-1] or expected.startswith(end)
+
+
+@pytest.mark.parametrize("end", [b'data: {"choices":[{"de', b": pi"])
+def test_what_a_whole_reply_ends_in_passes_as_it_is(driver: Any, end: bytes) -> None:
+    reply = driver.stream(Settings(tool_parser="hermes"), [ROLE, {"finish_reason": "stop"}, end])
+    assert reply.sent[-1] == end
 
 
 def test_every_cut_of_a_body_gives_the_same(driver: Any) -> None:

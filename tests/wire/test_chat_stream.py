@@ -11,6 +11,7 @@ from streamsieve.parsers.chain import run
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.request import Request
 from streamsieve.wire.choice import Choice, State
+from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
 
 HERMES: dict[str, Any] = {"tool_parser": "hermes"}
@@ -387,3 +388,42 @@ def test_what_a_parser_is_fed() -> None:
     for chunk in chunks:
         run(choice.read(chunk, keep=False))
     assert recorder.fed == [("a", [1, 2]), ("b", None), ("c", None), "stop"]
+
+
+BROKE = "reply_broke_off"
+ERROR = b'data: {"error": {"code": "upstream"}}\n\n'
+SORTED = {"delta": {"reasoning": "Hm"}}
+
+# settings, upstream, the code of the error event that the stream ends in
+ENDS: list[tuple[str, dict[str, Any], list[Any], str | None]] = [
+    ("a finish chunk and [DONE]", HERMES, [ROLE, STOP, DONE], None),
+    ("a finish chunk alone", HERMES, [ROLE, STOP], None),
+    ("[DONE] alone", HERMES, [ROLE, text("a <tool"), DONE], None),
+    ("neither", HERMES, [ROLE, text("a <tool")], BROKE),
+    ("a role alone", HERMES, [ROLE], BROKE),
+    ("half an event", HERMES, [ROLE, text("a <tool"), b'data: {"choices'], BROKE),
+    ("one of two choices", HERMES, [ROLE, ROLE | {"index": 1}, STOP], BROKE),
+    ("both", HERMES, [ROLE, ROLE | {"index": 1}, STOP, STOP | {"index": 1}], None),
+    ("what the upstream sorts", HERMES, [ROLE, SORTED], BROKE),
+    ("what the upstream sorts, with a finish", HERMES, [ROLE, SORTED, STOP], None),
+    ("an error of the upstream's", HERMES, [ROLE, text("a"), ERROR], "upstream"),
+    ("nothing of a reply", HERMES, [b": ping\n\n"], None),
+    ("nobody reads it", {}, [ROLE, text("a")], None),
+]
+
+
+@pytest.mark.parametrize(("options", "upstream", "code"), [pytest.param(*row[1:], id=row[0]) for row in ENDS])
+def test_how_a_stream_ends(driver: Any, options: Any, upstream: Any, code: str | None) -> None:
+    reply = driver.stream(Settings(**options), upstream)
+    assert reply.error == code
+    assert reply.body.count(b'"error"') == (code is not None)
+    texts = "".join(delta.get("content") or "" for _, delta, _ in reply.told)
+    assert texts == "".join(one["delta"]["content"] for one in upstream if "delta" in one and "content" in one["delta"])
+
+
+def test_a_stream_that_broke_off_says_so_once(driver: Any) -> None:
+    exchange = Exchange(Settings(**HERMES), b'{"messages": []}')
+    exchange.start(200, [(b"content-type", b"text/event-stream")])
+    run(exchange.feed(driver.event(ROLE)))
+    assert BROKE.encode() in run(exchange.close())
+    assert run(exchange.close()) == run(exchange.break_off()) == b""

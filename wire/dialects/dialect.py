@@ -38,6 +38,7 @@ class Dialect:
     `reasoning_field`: the field of earlier messages that the templates read; None where it reads none.
     `effort_switches`: the `chat_template_kwargs` that it makes of a request's `reasoning_effort`.
     `continuing`: fields that it wants beside `continue_final_message`.
+    `continues_unasked`: whether it goes on with a last message that is the assistant's without that field too.
     """
 
     sources: tuple[str, ...]
@@ -56,3 +57,4 @@ class Dialect:
     reasoning_field: Literal["reasoning", "reasoning_content"] | None = None
     effort_switches: tuple[str, ...] = ()
     continuing: Fields = field(default_factory=_no_fields)
+    continues_unasked: bool = False

@@ -17,4 +17,5 @@ LLAMA_CPP = Dialect(
     reasoning_field="reasoning_content",
     effort_switches=("enable_thinking",),
     continuing={"add_generation_prompt": False},
+    continues_unasked=True,  # `--prefill-assistant`, its default
 )

@@ -62,7 +62,8 @@ class ObservedBody:
     async def close(self) -> bytes:
         begun = time.perf_counter()
         out = self._timed(await self._body.close(), begun)
-        self._record.outcome = "complete" if self._body.mode != "pass" else "unread"
+        if self._record.outcome == "abandoned":
+            self._record.outcome = "complete" if self._body.mode != "pass" else "unread"
         return out
 
     async def break_off(self) -> bytes:

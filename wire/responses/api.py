@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streamsieve.wire.prepared import Prepared
-from streamsieve.wire.responses.request import as_chat
+from streamsieve.wire.responses.request import as_chat, tool_choice
 from streamsieve.wire.responses.translation import translated
+from streamsieve.wire.tool_choice import ToolChoice
 
 PATH = "/responses"
 CHAT_PATH = "/chat/completions"
@@ -14,7 +15,8 @@ def choose_api(prepared: Prepared) -> None:
     """See which API the client speaks by its path, and ask the upstream by one that it has.
 
     Steps after this find a chat completion request, but where the upstream speaks the Responses API
-    (`upstream_api`) and is sent what the client wrote. Raises Refused for what chat completions cannot do.
+    (`upstream_api`) and is sent what the client wrote. Raises Refused for what chat completions cannot do, and for
+    a `tool_choice` that asks for calls which there cannot be.
     """
     if not prepared.path.endswith(PATH):
         return
@@ -22,6 +24,8 @@ def choose_api(prepared: Prepared) -> None:
     settings = prepared.settings
     if settings.responses == "parse" and settings.render_prompt is None:  # which asks for completions only
         prepared.read(as_chat(prepared.body))
+        if settings.reads_calls and not settings.shadow:
+            ToolChoice.of(prepared.body | {"tool_choice": tool_choice(prepared.body)}, prepared.request)
         _ask_for_raw_text(prepared)
         return
     prepared.upstream_api = "chat"

@@ -40,6 +40,7 @@ class FromChatStream:
 
     def __init__(self, prepared: Prepared) -> None:
         asked = prepared.asked
+        self._prepared = prepared
         self._limit = prepared.settings.max_body
         self._decoder = sse.Decoder(self._limit)
         self._writer = EventWriter()
@@ -143,6 +144,7 @@ class FromChatStream:
         """What is held, and that the response failed; the error of None is the missing finish reason."""
         if self._phase is Phase.ENDED:
             return b""
+        self._prepared.note_failure()
         out = self._begin({}) + self._output.add(await self._reader.end()) + self._output.close("incomplete")
         if error is not None:
             out += self._writer.write("error", {"param": None, **error})

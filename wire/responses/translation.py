@@ -113,7 +113,7 @@ def _allowed(tools: list[JsonObject], allowed: list[object]) -> list[JsonObject]
     """The tools that `allowed` names; chat completions servers know no `allowed_tools`, but this comes to the same."""
     names = [tool.get("name") for tool in allowed if isinstance(tool, dict)]
     kept = [tool for tool in tools if isinstance(tool["function"], dict) and tool["function"]["name"] in names]
-    if len(kept) < len(names):
+    if not kept or len(kept) < len(names):
         raise Refused("tool_choice.tools: each must be a function that is in tools.", "tool_choice")
     return kept
 

@@ -36,9 +36,11 @@ def writing(folder: Path) -> Callable[[Chat], AsyncIterator[str]]:
     """Thinks of its process, and calls a tool: one half at once, the other when the request's file is there."""
 
     async def generate(chat: Chat) -> AsyncIterator[str]:
+        name = str(chat.messages[-1]["content"])
+        (folder / f"{name}-begun").touch()
         yield f"<think>{os.getpid()}</think>"
         yield HALF_A_CALL
-        while not (folder / str(chat.messages[-1]["content"])).exists():
+        while not (folder / name).exists():
             await asyncio.sleep(0.05)
         yield REST_OF_IT
 

@@ -93,6 +93,20 @@ def test_which_models_run_here(
     assert runs_here(argparse.Namespace(model=path, upstream=upstream)) is runs
 
 
+@pytest.mark.parametrize(
+    ("given", "flag"),
+    [
+        (["--slots", "2", "--upstream", "http://127.0.0.1:1/v1"], "--slots"),
+        (["--max-model-len", "128"], "--max-model-len"),
+        (["--enable-in-reasoning"], "--enable-in-reasoning"),
+        (["--dtype", "float16", "--model", "a-model-by-name", "--allow-misfit"], "--dtype"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(given: list[str], flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--port", "0", *given]) == 2
+    assert f"error: {flag}: only for a model that runs here" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["fetch-demo-model"], ["demo-local"], ["serve", "--model", "{folder}"]])
 def test_what_is_missing_is_named(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -125,6 +125,13 @@ async def test_what_ended_it_stays_where_that_is_wanted(
     assert joined(made).text == left + (stop if stop is not None else EOS)
 
 
+async def test_an_end_token_that_is_read_stays(tokenizer: Tokenizer) -> None:
+    made, _ = await pieces(tokenizer, "a b" + EOS, strings=[" b"], kept=frozenset(tokenizer.encode(EOS)))
+    assert joined(made).text == "a"
+    made, _ = await pieces(tokenizer, "a b" + EOS, kept=frozenset(tokenizer.encode(EOS)))
+    assert joined(made).text == "a b" + EOS
+
+
 async def test_text_is_held_only_while_it_may_be_a_stop_string(tokenizer: Tokenizer) -> None:
     made, _ = await pieces(tokenizer, "a b-- c" + EOS, strings=["---"])
     assert [piece.text for piece in made] == ["a", " ", "b", "-- ", "c", ""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pytest
+from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.bound_text import BoundText
@@ -246,3 +247,25 @@ async def test_no_arguments_and_a_love_of_blanks(model: Model, style: str) -> No
         bound.accept(any_token if blank is None else model.tokenizer.encode(blank, add_special_tokens=False)[0])
         steps += 1
     assert steps < 30
+
+
+async def test_a_vocabulary_with_byte_fallback() -> None:
+    """As SentencePiece has it: a space is written otherwise, and bytes are tokens of their own."""
+    pieces = ["<unk>", *(f"<0x{code:02X}>" for code in range(256)), "▁", "▁a", "a", "{", "}", '"', ":", "city", "é"]
+    made = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces)}, [], byte_fallback=True))
+    made.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    made.add_special_tokens(["</s>", "<tool_call>"])
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>", unk_token="<unk>")
+    vocabulary = Vocabulary(tokenizer, size=len(tokenizer), stops=[tokenizer.eos_token_id])
+    number = {text: number for number, text in enumerate(vocabulary.texts)}
+    assert number.keys() >= {b" ", b" a", b"\xc3", b"\n", "é".encode(), b"<tool_call>"}
+    grammars = Grammars(vocabulary)
+    bound = (await grammars.compile({"format": sequence(const("<tool_call>"), JSON)}, "tag")).start()
+    for text in (b"<tool_call>", b"{", b'"', b"city", b'"', b":", b" ", b'"', b" a", b"\xc3", b"\xa9", b'"', b"}"):
+        row = bound.row()
+        assert row is not None
+        assert is_allowed(row, number[text])
+        assert is_allowed(row, number[b"<tool_call>"]) is (text == b"<tool_call>")
+        assert bound.accept(number[text])
+    assert bound.done
+    grammars.close()

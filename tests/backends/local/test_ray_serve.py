@@ -13,6 +13,7 @@ import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,16 +49,17 @@ class Cluster:
         """Wait until it says so; Ray says other things on the same stream."""
         assert any(line == word + "\n" for line in self.answers), f"it ended before it was {word}"
 
-    def open(self, stack: ExitStack, prefix: str = "") -> Reply:
-        """A reply that has begun: its process is known and half of its call is there."""
+    def request(self, *, stream: bool) -> tuple[str, dict[str, Any]]:
+        """The name of the file that a new request waits for, and its body."""
         self.opened += 1
         name = f"release-{self.opened}"
-        body = {
-            "model": "paced",
-            "stream": True,
-            "messages": [{"role": "user", "content": name}],
-            "tools": [{"type": "function", "function": {"name": "get_tide", "parameters": {"type": "object"}}}],
-        }
+        tool = {"type": "function", "function": {"name": "get_tide", "parameters": {"type": "object"}}}
+        messages = [{"role": "user", "content": name}]
+        return name, {"model": "paced", "stream": stream, "messages": messages, "tools": [tool]}
+
+    def open(self, stack: ExitStack, prefix: str = "") -> Reply:
+        """A reply that has begun: its process is known and half of its call is there."""
+        name, body = self.request(stream=True)
         url = f"{self.url}{prefix}/v1/chat/completions"
         answer = stack.enter_context(self.http.stream("POST", url, json=body))
         assert answer.status_code == 200, answer.read()
@@ -216,6 +218,19 @@ def test_a_killed_replica_takes_its_own_reply_with_it(cluster: Cluster) -> None:
         for reply in after:
             reply.finish()
             reply.assert_whole()
+
+
+def test_an_answer_that_has_not_begun_is_an_error(cluster: Cluster) -> None:
+    with ExitStack() as stack, ThreadPoolExecutor(1) as asking:
+        kept, killed = both(cluster, stack)
+        killed.finish()
+        name, body = cluster.request(stream=False)
+        answer = asking.submit(cluster.http.post, cluster.url + "/v1/chat/completions", json=body)
+        wait_for(lambda: (cluster.folder / f"{name}-begun").exists())
+        os.kill(killed.process, signal.SIGKILL)
+        assert answer.result().status_code == 500
+        kept.finish()
+        kept.assert_whole()
 
 
 def test_a_replica_that_is_not_well_is_replaced(cluster: Cluster) -> None:

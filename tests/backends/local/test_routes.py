@@ -200,6 +200,16 @@ def test_the_responses_api_gets_the_same_call(client: openai.OpenAI) -> None:
     assert response.usage.output_tokens > 10
 
 
+def test_only_the_parser_sees_the_end_of_the_turn(client: openai.OpenAI, runtime: Runtime) -> None:
+    [end] = runtime.kept_ends
+    assert runtime.tokenizer.token(end) == "<|im_end|>"
+    ask = {**ASK, "extra_body": {"logit_bias": {str(end): 100}, "min_tokens": 2, "return_token_ids": True}}
+    choice = client.chat.completions.create(**ask).choices[0]
+    assert choice.finish_reason == "stop"
+    assert choice.to_dict()["token_ids"][-1] == end
+    assert "<|im_end|>" not in text_of(choice.message)
+
+
 # -- what is refused --
 
 
