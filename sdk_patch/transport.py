@@ -167,7 +167,8 @@ def _refused(refusal: Refused, family: Family) -> httpx2.Response:
     """The answer to a request that cannot be served; a 400 is what the SDK raises as a BadRequestError."""
     body = refusal.body
     headers = [(b"content-type", b"application/json"), _length(body)]
-    return family.Response(refusal.status, headers=headers, stream=cast("httpx2.SyncByteStream", family.ByteStream(body)))
+    stream = cast("httpx2.SyncByteStream", family.ByteStream(body))
+    return family.Response(refusal.status, headers=headers, stream=stream)
 
 
 def _length(body: bytes) -> tuple[bytes, bytes]:

@@ -1,1 +1,1 @@
-"""A causal language model on this machine as a source of replies. Only here are torch, transformers and xgrammar used."""
+"""A causal language model on this machine. Only here are torch, transformers and xgrammar used."""

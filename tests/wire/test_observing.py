@@ -81,7 +81,9 @@ def test_what_waited_the_longest_is_noted() -> None:
     assert record.choices[0].most_held == len('<tool_call>{"name": "pi')
 
 
-@pytest.mark.parametrize(("end", "outcome"), [("close", "complete"), ("break_off", "broken_off"), ("aclose", "abandoned")])
+@pytest.mark.parametrize(
+    ("end", "outcome"), [("close", "complete"), ("break_off", "broken_off"), ("aclose", "abandoned")]
+)
 def test_how_an_exchange_ended(end: str, outcome: str) -> None:
     told = Told()
     subject = exchange(Settings(tool_parser="hermes", observers=[told]), events("a"))

@@ -7,7 +7,6 @@ from dataclasses import replace
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.prepared import Prepared
 
-
 _OF_CHAT = frozenset(
     {
         "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "documents",

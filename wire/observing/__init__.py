@@ -1,1 +1,1 @@
-"""What is told of each exchange: counted, logged, put on the current span, recorded; and beside what an upstream sorts."""
+"""What is told of each exchange: counted, logged, put on a span, recorded; and compared with what an upstream sorts."""

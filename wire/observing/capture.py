@@ -1,4 +1,4 @@
-"""Replies recorded as they came, in a file of cases: `streamsieve parse --jsonl`, `check` and `serve --replay` read it."""
+"""Replies recorded as they came, in a file of cases, for `streamsieve parse --jsonl`, `check` and `serve --replay`."""
 
 from __future__ import annotations
 

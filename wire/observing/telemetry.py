@@ -1,4 +1,4 @@
-"""What is known of an exchange as attributes of the current span, named as OpenTelemetry's GenAI conventions have it."""
+"""What is known of an exchange as attributes of the current span, by OpenTelemetry's GenAI conventions."""
 
 from __future__ import annotations
 
