@@ -71,7 +71,7 @@ def read_text(body: Body, name: str) -> str | None:
     value = body.get(_key(name))
     if value is None:
         return None
-    if not isinstance(value, str) or not _encodable(value):
+    if not isinstance(value, str) or not is_whole(value):
         raise bad_request(f"{name}: must be a string of whole characters.", name)
     return value
 
@@ -97,9 +97,13 @@ def read_integer(body: Body, name: str, least: int, most: int | None = None) -> 
     return value
 
 
-def _encodable(text: str) -> bool:
-    # JSON can spell half a surrogate pair; UTF-8, in which the answer goes out, cannot.
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+def is_whole(text: str) -> bool:
+    """Whether UTF-8 can carry `text`: JSON can spell half a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _key(name: str) -> str:

@@ -104,8 +104,8 @@ def _model_name(side: str, folder: str) -> str:
 
 
 @contextmanager
-def serving(name: str, command: Sequence[str], model: str, threads: int | None) -> Iterator[Server]:
-    """Start a server, warm it with one chat, and stop it in the end."""
+def running(name: str, command: Sequence[str], model: str, threads: int | None = None) -> Iterator[Server]:
+    """Start a server, and stop it in the end; where something fails meanwhile, show what it logged."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -117,8 +117,6 @@ def serving(name: str, command: Sequence[str], model: str, threads: int | None) 
         server = Server(name, f"http://127.0.0.1:{port}", model, process)
         try:
             _wait(server)
-            asyncio.run(_load(server, chats(-1, 1)))
-            process.send_signal(signal.SIGSTOP)
             yield server
         except BaseException:
             log.seek(0)
@@ -131,6 +129,15 @@ def serving(name: str, command: Sequence[str], model: str, threads: int | None) 
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def serving(name: str, command: Sequence[str], model: str, threads: int | None) -> Iterator[Server]:
+    """A server that is warmed with one chat, and sleeps until it is measured."""
+    with running(name, command, model, threads) as server:
+        asyncio.run(_load(server, chats(-1, 1)))
+        server.process.send_signal(signal.SIGSTOP)
+        yield server
 
 
 def _wait(server: Server) -> None:

@@ -78,7 +78,7 @@ def server_options(options: argparse.Namespace) -> Options:
     given: Options = {
         "announce_calls": options.announce_calls,
         "header_parsers": options.header_parser,
-        "observers": options.observe,
+        "observers": list(dict.fromkeys(options.observe)),
         "capture": options.capture,
         "capture_messages": options.capture_messages,
         "shadow": options.shadow,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from streamsieve.parsers.call_writer import NAME
 from streamsieve.parsers.calls.json_reply import CALL_LIST, bare_arguments
 from streamsieve.parsers.calls.syntax import CallSyntax
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
@@ -19,8 +21,11 @@ def call_schema(demand: Demand) -> JsonObject:
     """What the answer must be as JSON: calls, or where they are not required either calls or `demand.response`.
 
     The one function's arguments where only one call of one function can be; else a list of
-    `{"name", "parameters"}`.
+    `{"name", "parameters"}`. Raises Inexpressible for a tool whose name no call can have.
     """
+    for name in demand.tools:
+        if not name or not NAME.fullmatch(name):
+            raise Inexpressible(f"{name!r} is not a name that a call can have")
     definitions: JsonObject = {}
     if is_bare(demand):
         (schema,) = demand.schemas.values()

@@ -163,12 +163,13 @@ class ChatStream:
         if self._done:
             return b""
         self._done = self._is_told = True
+        self._prepared.note_end("complete")  # clients leave at [DONE]
         return await self._end() + done
 
     async def _fail(self, error: bytes) -> bytes:
         """The event that says that the reply failed, after what the parsers hold."""
         self._is_told = True
-        self._prepared.note_failure()
+        self._prepared.note_end("broken_off")
         return await self._end() + error
 
     async def _end(self) -> bytes:

@@ -65,7 +65,12 @@ def _needs_us(
             return response is not None or is_strict or len(choice.tools) < len(prepared.request.tools)
         case "none":  # the upstream's own way with a response format would bind the thinking
             binds = dialect.calls == "raw" and dialect.binds == "the reply" and may_think(format, prepared.request)
-            return response is not None and binds
+            return response is not None and (binds or _is_unconstrained(prepared, dialect))
+
+
+def _is_unconstrained(prepared: Prepared, dialect: Dialect) -> bool:
+    """Whether the upstream is asked where it takes no constraint."""
+    return prepared.prompt is not None and dialect.completions != "constrained"
 
 
 def _bound(choice: ToolChoice, level: ToolStrictLevel) -> frozenset[str]:
@@ -83,8 +88,10 @@ def _bound(choice: ToolChoice, level: ToolStrictLevel) -> frozenset[str]:
 def _constrain(prepared: Prepared, dialect: Dialect, format: Format, demand: Demand) -> None:
     """Raises Inexpressible, naming what stands in the way; nothing has been changed then."""
     body = prepared.body
+    if _is_unconstrained(prepared, dialect):
+        raise Inexpressible("the upstream takes constraints in chat completions only, and is sent a prompt")
     if dialect.calls == "enforced":
-        raise Inexpressible("the upstream takes tools or a response format, and in chat completions only")
+        raise Inexpressible("the upstream takes tools or a response format, not both")
     for field in dialect.constraints:
         if body.get(field) is not None:
             raise Inexpressible(f"the request has a constraint of its own, {field!r}")

@@ -107,11 +107,13 @@ class Exchange:
 
     async def aclose(self) -> None:
         """The exchange is over, whichever way: free what is open. Idempotent."""
-        await self._body.aclose()
-        if self._prepared is not None and self._prepared.record is not None:
-            record, self._prepared.record = self._prepared.record, None
-            record.seconds = time.perf_counter() - self._started
-            tell(self._prepared.settings.told, record)
+        try:
+            await self._body.aclose()
+        finally:
+            if self._prepared is not None and self._prepared.record is not None:
+                record, self._prepared.record = self._prepared.record, None
+                record.seconds = time.perf_counter() - self._started
+                tell(self._prepared.settings.told, record)
 
 
 def _chat_body(kind: Mode, prepared: Prepared) -> Body:

@@ -20,6 +20,8 @@ from streamsieve.wire.settings import Settings
 from streamsieve.wire.tool_choice import ToolChoice
 
 _logger = logging.getLogger(__name__)
+_LONGEST_MODEL = 256
+"""Characters of a model's name that observers are told, who send it on: the client may write anything there."""
 
 
 def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Prepared | None:
@@ -58,7 +60,7 @@ def _record(prepared: Prepared) -> Record:
     settings, model = prepared.settings, prepared.body.get("model")
     return Record(
         format=settings.format.name if settings.format else "none",
-        model=model if isinstance(model, str) else None,
+        model=model[:_LONGEST_MODEL].encode(errors="replace").decode() if isinstance(model, str) else None,
         api=prepared.api,
         tool_parser=settings.tool_parser,
         reasoning_parser=settings.reasoning_parser,

@@ -8,7 +8,7 @@ from typing import Literal
 
 from streamsieve.parsers.request import Request
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.observing.record import Heard, Record
+from streamsieve.wire.observing.record import Heard, Outcome, Record
 from streamsieve.wire.settings import Settings
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -52,10 +52,10 @@ class Prepared:
         """Where it is noted what the parser of a choice says; None where nobody is told."""
         return self.record.choice(index) if self.record else None
 
-    def note_failure(self) -> None:
-        """Note that the upstream failed within its body."""
+    def note_end(self, outcome: Outcome) -> None:
+        """Note how the reply ended; the first that is noted counts."""
         if self.record is not None:
-            self.record.outcome = "broken_off"
+            self.record.end(outcome)
 
     def send(self, body: JsonObject) -> None:
         """Have the upstream sent this body."""

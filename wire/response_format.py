@@ -26,4 +26,7 @@ def schema_of(response_format: object) -> JsonSchema | None:
 
 def is_constraint(response_format: object) -> bool:
     """Whether it demands anything."""
-    return response_format is not None and response_format != {"type": "text"}
+    match response_format:
+        case None | {"type": "text"}:
+            return False
+    return True

@@ -38,9 +38,14 @@ class Route:
     def settings(self, others: Settings, model: str) -> Settings:
         """`others` with this route's options, for this model, which `auto` goes by; raises ConfigurationError."""
         options = {"models": {}, **self.options}
-        if AUTO in (options.get("tool_parser"), options.get("reasoning_parser")):
+        if self.goes_by_model:
             options.setdefault("model", model)
         return replace(others, **options)  # type: ignore[arg-type]  # Settings checks them
+
+    @property
+    def goes_by_model(self) -> bool:
+        """Whether its settings differ from model to model."""
+        return AUTO in (self.options.get("tool_parser"), self.options.get("reasoning_parser"))
 
 
 def routes(models: Models | str | Path, others: Settings) -> tuple[Route, ...]:
@@ -69,8 +74,9 @@ def for_model(settings: Settings, model: object) -> Settings:
     matching = exact or [route for route in settings.routes if fnmatchcase(model, route.pattern)]
     if not matching:
         return settings
+    route = matching[0]
     try:
-        return _routed(settings, settings.routes.index(matching[0]), model)
+        return _routed(settings, settings.routes.index(route), model if route.goes_by_model else "")
     except ConfigurationError as error:
         raise Refused(str(error), "model") from error
 

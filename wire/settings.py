@@ -69,7 +69,7 @@ class Settings:
 
     reasoning_parser: str | None = None
     tool_parser: str | None = None
-    stages: Sequence[str | Stage] = ()
+    stages: Sequence[str | Stage] = field(default=(), hash=False)
     reasoning_field: ReasoningField = "reasoning"
     deliver: Deliver = "stream"
     prompt_tail: str | None = None
@@ -88,8 +88,8 @@ class Settings:
     upstream: Upstream | None = None
     tool_strict_level: ToolStrictLevel = "auto"
     enforcement: Enforcement = "always"
-    render_prompt: Renderer | None = None
-    observers: Sequence[str | Observer] = ()
+    render_prompt: Renderer | None = field(default=None, hash=False)
+    observers: Sequence[str | Observer] = field(default=(), hash=False)
     capture: str | Path | None = None
     capture_messages: bool = False
     shadow: bool = False
@@ -122,6 +122,9 @@ class Settings:
                 raise ConfigurationError(f"{option}: a string or None, not {value!r}")
         if self.render_prompt is not None and not callable(self.render_prompt):
             raise ConfigurationError(f"render_prompt: a function or None, not {self.render_prompt!r}")
+        dialect = DIALECTS[self.upstream] if self.upstream is not None else None
+        if self.render_prompt is not None and dialect is not None and dialect.completions == "templated":
+            raise ConfigurationError(f"render_prompt: {self.upstream} puts each prompt through its own chat template")
         for option, unit in (("max_body", "bytes"), ("max_held", "characters"), ("max_calls", "calls")):
             value = getattr(self, option)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -150,7 +153,7 @@ class Settings:
             "header_parsers": header_parsers,
             "observers": told,
             "told": observers(told) + self._captures(),
-            "dialect": DIALECTS[self.upstream] if self.upstream is not None else None,
+            "dialect": dialect,
             "stage_functions": tuple(map(registry.stage, stages)),
             "special_tokens": SpecialTokens.load(self.tokenizer) if self.tokenizer is not None else None,
             "format": registry.select(

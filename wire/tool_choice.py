@@ -59,7 +59,10 @@ def _chosen(choice: object) -> tuple[Literal["none", "auto", "required"], list[s
             return "none", None
         case "required":
             return "required", None
-        case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required" as mode, "tools": [_, *_] as named}}:
+        case {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "auto" | "required" as mode, "tools": [_, *_] as named},
+        }:
             return ("auto" if mode == "auto" else "required"), [_name(one) for one in named]
         case {"type": "allowed_tools"}:
             raise Refused(f"Invalid value for 'tool_choice.allowed_tools': {_ALLOWED}", "tool_choice.allowed_tools")
@@ -70,7 +73,7 @@ def _chosen(choice: object) -> tuple[Literal["none", "auto", "required"], list[s
         case dict():
             return "required", [_name(choice)]
         case _:
-            raise Refused(f"Invalid value: {choice!r}. {_SUPPORTED}", "tool_choice")
+            raise Refused(f"Invalid value: {choice!r}. {_SUPPORTED}", "tool_choice", "invalid_value")
 
 
 def _name(choice: object) -> str:
@@ -78,7 +81,8 @@ def _name(choice: object) -> str:
         case {"function": {"name": str(name)}} | {"name": str(name)}:
             return name
         case _:
-            raise Refused("Missing required parameter: 'tool_choice.function.name'.", "tool_choice.function.name")
+            missing = "tool_choice.function.name"
+            raise Refused(f"Missing required parameter: {missing!r}.", missing, "missing_required_parameter")
 
 
 def _strict(tools: object) -> Iterator[tuple[str, bool]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from streamsieve.backends.request_fields import is_whole
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.wire.refusal import Refused
@@ -96,7 +97,7 @@ def _of_kind(param: str, kind: str, value: object) -> Demanded:
             return Demanded(param=param, part={"type": "regex", "pattern": pattern})
         case "grammar", str() as grammar:
             return Demanded(param=param, part={"type": "grammar", "grammar": grammar})
-        case "choice", [_, *_] as choices if all(isinstance(one, str) for one in choices):
+        case "choice", [_, *_] as choices if all(isinstance(one, str) and is_whole(one) for one in choices):
             return Demanded(param=param, part={"type": "grammar", "grammar": _choice(map(str, choices))})
         case "structural_tag", Mapping() as tag:
             return Demanded(param=param, tag=_structural_tag(tag, param))

@@ -76,7 +76,10 @@ class Grammars:
             barred=tuple(sorted(markers.barred)),
             has_lengths=markers.has_lengths,
         )
-        grammar.start().row()  # the first of what is worked out late, so that the engine need not wait for it
+        start = grammar.start()
+        row = start.row()  # the first of what is worked out late, so that the engine need not wait for it
+        if row is not None and not row.any() and not start.may_end:
+            raise Refused(f"{param}: there is no text that it allows.", param)
         return grammar
 
     def _check(self, tag: Mapping[str, object], param: str) -> None:

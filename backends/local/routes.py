@@ -33,7 +33,7 @@ from streamsieve.backends.prompt_tail import is_told, tell_prompt_tail
 from streamsieve.backends.reply import Piece, Reply, Usage
 from streamsieve.backends.reply_response import ReplyResponse
 from streamsieve.backends.reply_writer import ChatWriter, ReplyWriter, TextWriter
-from streamsieve.backends.request_fields import Body, read_body, read_boolean, read_text
+from streamsieve.backends.request_fields import Body, is_whole, read_body, read_boolean, read_text
 from streamsieve.parsers.request import Request as ChatRequest
 from streamsieve.wire.prepared import request_of
 
@@ -223,6 +223,8 @@ def _chat_prompt(runtime: Runtime, body: Body) -> tuple[RenderedPrompt, Sequence
     if runtime.template is None:
         raise bad_request("messages: this model has no chat template; use /v1/completions.", "messages")
     rendered = runtime.template.render(body)
+    if not is_whole(rendered.text):
+        raise bad_request("messages: must be of whole characters.", "messages")
     return rendered, _some(runtime.tokenizer.encode(rendered.text), "messages")
 
 

@@ -177,11 +177,12 @@ def _untyped(schema: Schema) -> Iterator[str]:
 def _strings(schema: Schema) -> Iterator[str]:
     pattern, format = schema.get("pattern"), schema.get("format")
     lengths = [key for key in ("minLength", "maxLength") if key in schema]
-    if format is not None and (not isinstance(format, str) or format not in _FORMATS):
+    is_known = isinstance(format, str) and format in _FORMATS
+    if format is not None and not is_known:
         yield "format that xgrammar does not know"
     elif pattern is not None and format is not None:
         yield "pattern beside format"
-    if (pattern is not None or format in _FORMATS) and lengths:
+    if (pattern is not None or is_known) and lengths:
         yield f"{' and '.join(lengths)} beside {'pattern' if pattern is not None else 'format'}"
     if isinstance(pattern, str) and LOOK_AROUND.search(pattern):
         yield "look-around in pattern"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -17,8 +18,6 @@ from streamsieve.backends.local.executor import Executor, Usage
 from streamsieve.backends.local.jobs import FinishReason, Token
 from streamsieve.backends.local.row import Row
 from streamsieve.backends.local.scheduler import Scheduler
-
-logger = logging.getLogger(__name__)
 
 Command = tuple[Literal["add", "cancel"], Row]
 
@@ -81,26 +80,33 @@ class Worker:
             self._wake.notify()
 
     def _run(self) -> None:
-        executor: Executor | None = None
-        try:
-            with torch.inference_mode():
-                self.step_started = time.monotonic()
-                executor = self._make_executor()
-                scheduler = Scheduler(executor.rows, self._chunk, self._alone)
-                self.step_started = None
-                while self._obey(scheduler, executor):
-                    self.step_started = time.monotonic()
-                    outcomes = self._step(scheduler, executor)
-                    self.step_started = None
-                    self.running, self._usage = len(scheduler.running), executor.usage
-                    if not self._report(self, outcomes):
-                        break
-        except Exception as error:
-            self.step_started = None
+        error = self._work()
+        self.step_started = None
+        if error is not None:
             self._fail(self, error)
-        finally:
-            if executor is not None:
-                executor.close()
+
+    def _work(self) -> Exception | None:
+        """Take steps until there is a reason not to; what a step raised. The executor is closed before a successor is
+        called for: they may not fit into the memory together."""
+        self.step_started = time.monotonic()
+        try:
+            with torch.inference_mode(), closing(self._make_executor()) as executor:
+                self._take_steps(executor)
+        except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # they hold tensors
+            return error
+        return None
+
+    def _take_steps(self, executor: Executor) -> None:
+        scheduler = Scheduler(executor.rows, self._chunk, self._alone)
+        self.step_started = None
+        while self._obey(scheduler, executor):
+            self.step_started = time.monotonic()
+            outcomes = self._step(scheduler, executor)
+            self.step_started = None
+            self.running, self._usage = len(scheduler.running), executor.usage
+            if not self._report(self, outcomes):
+                return
 
     def _obey(self, scheduler: Scheduler, executor: Executor) -> bool:
         """Do what was sent, waiting for it while there is no work; False: the worker shall end."""
@@ -145,8 +151,16 @@ def _take(row: Row, token: Token, longest: int) -> Outcome:
     job = row.job
     row.tokens.append(token.id)
     finish: FinishReason | None = None
-    if token.id in job.stop_token_ids or (job.constraint is not None and job.constraint.done):
+    if token.id in job.stop_token_ids or _is_done(row):
         finish = "stop"
     elif row.generated >= job.max_tokens or len(row.tokens) >= longest:
         finish = "length"
     return Outcome(row, [token], finish)
+
+
+def _is_done(row: Row) -> bool:
+    try:
+        return row.job.constraint is not None and row.job.constraint.done
+    except Exception as error:  # as anything that a constraint raises, it ends its own row alone
+        row.failure = error
+        return False

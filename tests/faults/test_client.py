@@ -16,7 +16,6 @@ FAULTS = [
     "dies in an event",
     "dies in a character",
     "dies before its [DONE]",
-    "ends in a character",
     "sends what is no JSON",
     "sends an error event",
     "is silent in its answer",
@@ -47,6 +46,12 @@ def test_the_outcome_is_that_of_the_plain_client(
     assert wrapped is plain
     if upstream.pieces and upstream.status == 200:
         assert thought[0] == "Hm"
+
+
+def test_a_body_that_ends_before_the_reply_is_an_error(failing: Any, serve: Any, parsers: Any) -> None:
+    """Of half a character, which the plain client cannot read, and of a reply that merely stops."""
+    with openai.OpenAI(base_url=serve(failing("ends in a character")), api_key="k", max_retries=0) as client:
+        assert outcome(wrap(client, **parsers), lambda part: None) is openai.APIError
 
 
 def test_an_event_over_the_limit_passes_as_it_is(upstream: Any, event: Any, serve: Any, parsers: Any) -> None:

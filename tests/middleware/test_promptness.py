@@ -118,10 +118,12 @@ async def test_an_empty_body_that_flushes_the_headers_is_forwarded(call, engine,
 
 @pytest.mark.parametrize("last", [b"", b": ping"])
 async def test_the_end_lets_out_what_was_held_and_ends_the_response(last, call, engine, chat, chunk, parsers):
-    """A stream without `[DONE]`, whose last bytes make no event."""
+    """A stream without a finish and `[DONE]`, whose last bytes make no event: it broke off."""
     app = engine(bodies=[chunk("<think>a</think>b"), chunk(" <tool_ca"), last])
     client = await call(SieveMiddleware(app, **parsers), chat())
-    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in client.events) == "b <tool_ca"
+    *told, error = client.events
+    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in told) == "b <tool_ca"
+    assert error["error"]["code"] == "reply_broke_off"
     assert client.sent[-1]["more_body"] is False
 
 

@@ -83,12 +83,12 @@ def test_an_upstream_that_goes_on_talking_after_done_does_not_hold_the_caller(
     assert upstream.one_ended.wait(SOON)
 
 
-def test_the_read_timeout_of_the_caller_is_back_after_the_drain(upstream, client, chat, parsers, events):
+def test_the_read_timeout_of_the_caller_is_back_after_the_drain(upstream, client, chat, parsers, events, done):
     """The next request on the connection waits longer than the drain would."""
 
     async def slow():
         await asyncio.sleep(SECONDS * 4)
-        yield events("<think>a")
+        yield events("<think>a") + done
 
     wrapped = wrap(client, **parsers)
     read(wrapped, chat)

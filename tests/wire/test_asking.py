@@ -183,6 +183,9 @@ STARTS: list[tuple[Any, dict[str, Any], str, str | None, str | None]] = [
     (None, {**FINAL, "messages": [message(content="<think>Hm")]}, ", so.</think>Ja", ", so.", "Ja"),
     (None, {**FINAL, "messages": [message(content="<think>Hm</think>The")]}, " tide", None, " tide"),
     (None, {**FINAL, "messages": []}, "Hm.</think>Ja", "Hm.", "Ja"),
+    ("llama.cpp", {"messages": FINAL["messages"]}, " tide", None, " tide"),
+    ("llama.cpp", {"messages": [{"role": "user", "content": "The"}]}, "Hm.</think>Ja", "Hm.", "Ja"),
+    ("vllm", {"messages": FINAL["messages"]}, "Hm.</think>Ja", "Hm.", "Ja"),
 ]
 
 

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from streamsieve.parsers import registry
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.structural_tag import Demand
@@ -89,6 +90,13 @@ def test_schema(demand: Demand, value: Any, valid: bool) -> None:
     schema = json.loads(json.dumps(call_schema(demand)))  # as it is sent
     jsonschema.Draft202012Validator.check_schema(schema)
     assert jsonschema.Draft202012Validator(schema).is_valid(value) == valid
+
+
+@pytest.mark.parametrize("name", ["", "a b", 'a"b', "a(b", "</tool_call>", "{x}"])
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_name_that_no_call_can_have(name: str, parallel: bool) -> None:
+    with pytest.raises(Inexpressible, match="is not a name"):
+        call_schema(Demand(calls="required", tools={name: {}}, bound=frozenset(), parallel=parallel))
 
 
 # parsers, demand, reply, reasoning, content, calls

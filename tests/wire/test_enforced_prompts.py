@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
 
@@ -26,9 +27,13 @@ def opening(body: Mapping[str, Any]) -> Prompt:
     return Prompt(f"user: Hi\nassistant: {tail}", tail)
 
 
-def asked(upstream: Any, **options: Any) -> Exchange:
+REQUIRED: Any = {"tools": TOOLS, "tool_choice": "required"}
+AN_OBJECT: Any = {"response_format": {"type": "json_object"}}
+
+
+def asked(upstream: Any, demand: Any = REQUIRED, **options: Any) -> Exchange:
     parsers: Any = {"reasoning_parser": "qwen3", "tool_parser": "hermes", "render_prompt": opening, **options}
-    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": TOOLS, "tool_choice": "required"}
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **demand}
     return Exchange(Settings(upstream=upstream, **parsers), json.dumps(body).encode(), path="/v1/chat/completions")
 
 
@@ -51,6 +56,7 @@ def test_the_prompt_is_made_again_without_thinking() -> None:
     ("upstream", "options", "words"),
     [
         ("tgi", {}, "in chat completions only"),
+        ("openai", {}, "in chat completions only"),
         ("llama.cpp", {"reasoning_parser": "deepseek_r1"}, "cannot switch off"),
     ],
 )
@@ -61,3 +67,14 @@ def test_what_cannot_be_enforced(upstream: str, options: dict[str, Any], words: 
     best = json.loads(asked(upstream, enforcement="best_effort", **options).request_body)
     assert best["prompt"].endswith("<think>\n")
     assert not {"json_schema", "response_format", "structured_outputs"} & best.keys()
+
+
+@pytest.mark.parametrize(("upstream", "refused"), [("openai", True), ("tgi", True), ("vllm", False), ("sglang", False)])
+def test_a_response_format_beside_a_prompt(upstream: str, refused: bool) -> None:
+    refusal = asked(upstream, AN_OBJECT).refusal
+    assert (refusal.param if refusal else None) == ("response_format" if refused else None)
+
+
+def test_a_prompt_that_would_be_rendered_twice_is_a_wrong_configuration() -> None:
+    with pytest.raises(ConfigurationError, match="render_prompt: ollama"):
+        asked("ollama")

@@ -32,6 +32,17 @@ LEAVES = (
 ANYTHING = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
 )
+ITEMS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["message", "reasoning", "function_call", "function_call_output", "x", None, 1]),
+            "role": st.sampled_from(["user", "assistant", "developer", "tool", 1]),
+            **dict.fromkeys(("content", "summary", "output", "call_id", "name", "arguments"), ANYTHING),
+        },
+    ),
+    max_size=3,
+)
 CHOICES = st.sampled_from(
     ["auto", "required", None, {"type": "function", "function": {"name": "f"}}, {"type": "allowed_tools"}, [1]]
 )
@@ -56,6 +67,35 @@ def test_any_request(options: Settings, choice: Any, parameters: Any, answer: An
         "continue_final_message": True,
     }
     exchange = Exchange(options, json.dumps(body).encode())
+    if exchange.refusal is None:
+        assert isinstance(json.loads(exchange.request_body), dict)
+    else:
+        assert exchange.refusal.status == 400
+
+
+RESPONSES = [
+    Settings(upstream=upstream, tool_parser="hermes", reasoning_parser="qwen3", responses=responses)
+    for responses in ("parse", "translate")
+    for upstream in (None, "vllm", "llama.cpp")
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(RESPONSES), CHOICES, ITEMS | ANYTHING, ANYTHING, ANYTHING)
+def test_any_request_of_the_responses_api(options: Settings, choice: Any, items: Any, answer: Any, other: Any) -> None:
+    body = {
+        "input": items,
+        "instructions": other,
+        "tools": [
+            {"type": "function", "name": "f", "parameters": other},
+            *([other] if isinstance(other, dict) else []),
+        ],
+        "tool_choice": choice,
+        "text": {"format": {"type": "json_schema", "name": "a", "schema": answer}},
+        "reasoning": other,
+        "include": other,
+    }
+    exchange = Exchange(options, json.dumps(body).encode(), path="/v1/responses")
     if exchange.refusal is None:
         assert isinstance(json.loads(exchange.request_body), dict)
     else:

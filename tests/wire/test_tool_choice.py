@@ -64,6 +64,13 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": NAMED, "tools": [tool("a")]}, "tool_choice", "no function named 'b' was specified"),
     ({"tool_choice": allowed("auto", "z"), "tools": TOOLS}, "tool_choice", "no function named 'z' was specified"),
     ({"tool_choice": {"type": "function"}, "tools": TOOLS}, "tool_choice.function.name", "Missing required parameter"),
+    (
+        {"tool_choice": allowed("auto"), "tools": TOOLS},
+        "tool_choice.allowed_tools",
+        "a list of 'tools' that is not empty",
+    ),
+    ({"tool_choice": allowed("any", "a"), "tools": TOOLS}, "tool_choice.allowed_tools", "is 'auto' or 'required'"),
+    ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice.allowed_tools", "it has a 'mode'"),
     ({"tool_choice": "always", "tools": TOOLS}, "tool_choice", "Supported values are: 'none', 'auto', and 'required'."),
     ({"tool_choice": 7, "tools": TOOLS}, "tool_choice", "Invalid value: 7."),
 ]
@@ -80,6 +87,14 @@ def test_what_there_cannot_be_is_a_400(body: dict[str, Any], param: str, words: 
     error = json.loads(exchange.refusal.body)["error"]
     assert (error["type"], error["param"]) == ("invalid_request_error", param)
     assert words in error["message"]
+
+
+@pytest.mark.parametrize("named", [NAMED, {"type": "function", "name": "b"}])
+def test_a_named_function_leaves_room_for_one_call(named: dict[str, Any]) -> None:
+    body = {"messages": [], "tools": TOOLS, "tool_choice": named}
+    exchange = Exchange(Settings(tool_parser="hermes", upstream="llama.cpp"), json.dumps(body).encode())
+    assert json.loads(exchange.request_body)["json_schema"]["type"] == "object"
+    assert Request.from_body(body).named_tool_choice
 
 
 @pytest.mark.parametrize("settings", [Settings(), Settings(reasoning_parser="qwen3", upstream="vllm")])

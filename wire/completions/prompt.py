@@ -13,10 +13,11 @@ _OF_CHAT = frozenset(
         "chat_template", "chat_template_kwargs", "add_generation_prompt", "continue_final_message", "reasoning_effort",
         "reasoning", "include_reasoning", "max_completion_tokens", "logprobs", "top_logprobs", "modalities", "audio",
         "prediction", "store", "web_search_options", "verbosity", "parse_tool_calls", "reasoning_format",
-        "separate_reasoning", "think",
+        "separate_reasoning", "think", "echo",
     }
 )  # fmt: skip
-"""The fields that `POST /v1/completions` does not have, of OpenAI's chat completions and of the dialects."""
+"""The fields that `POST /v1/completions` does not have, of OpenAI's chat completions and of the dialects; `echo`, which
+there would be the whole prompt."""
 
 _CHAT, _COMPLETIONS = "/chat/completions", "/completions"
 
@@ -39,9 +40,9 @@ def ask_with_prompt(prepared: Prepared) -> None:
     asked: JsonObject = {name: value for name, value in body.items() if name not in _OF_CHAT}
     asked["prompt"] = prepared.prompt
     asked["add_special_tokens"] = False  # the template has written them
-    limit = body.get("max_completion_tokens", body.get("max_tokens"))
-    if limit is not None:
-        asked["max_tokens"] = limit
+    limit = body.get("max_completion_tokens")
+    # Said in any case: where it is missing a completion has 16 tokens, with null what the context has room for.
+    asked["max_tokens"] = body.get("max_tokens") if limit is None else limit
     if body.get("logprobs"):
         asked["logprobs"] = body.get("top_logprobs") or 0
     prepared.path = prepared.path.removesuffix(_CHAT) + _COMPLETIONS

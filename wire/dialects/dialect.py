@@ -33,6 +33,8 @@ class Dialect:
     `tag`, `schema`: where a structural tag and a JSON schema go; None where it takes none.
     `constraints`: its own fields for constraints, beside which none of ours can stand.
     `binds`: what a constraint holds for, the whole reply or only the answer behind the thinking.
+    `completions`: what `POST /v1/completions` makes of a prompt: it goes on with it, held to these constraints
+    too ("constrained") or to none ("free"), or puts it through the chat template once more ("templated").
     `thinking_off`: how thinking is switched off for a request, by the template's own switch or by fields;
     needed where a schema binds the whole reply.
     `reasoning_field`: the field of earlier messages that the templates read; None where it reads none.
@@ -53,6 +55,7 @@ class Dialect:
     schema: Literal["structured_outputs", "response_format", "json_schema"] | None = None
     constraints: tuple[str, ...] = ()
     binds: Literal["the reply", "the answer"] = "the reply"
+    completions: Literal["constrained", "free", "templated"] = "free"
     thinking_off: Literal["template"] | Fields = "template"
     reasoning_field: Literal["reasoning", "reasoning_content"] | None = None
     effort_switches: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ LLAMA_CPP = Dialect(
     schema="json_schema",
     constraints=("grammar", "json_schema"),
     binds="the reply",
+    completions="constrained",
     reasoning_field="reasoning_content",
     effort_switches=("enable_thinking",),
     continuing={"add_generation_prompt": False},

@@ -13,6 +13,7 @@ OLLAMA = Dialect(
     thinking="sorted",
     schema="response_format",
     binds="the reply",
+    completions="templated",
     thinking_off={"reasoning_effort": "none"},
     reasoning_field="reasoning",
 )

@@ -23,6 +23,7 @@ SGLANG = Dialect(
     constraints=("regex", "ebnf"),
     # Only with a reasoning parser of its own does it wait for the end of the thinking.
     binds="the reply",
+    completions="constrained",
     reasoning_field="reasoning_content",
     effort_switches=("thinking", "enable_thinking"),
 )

@@ -22,6 +22,7 @@ VLLM = Dialect(
     constraints=("structured_outputs",),
     # Only with a reasoning parser of its own does it wait for the end of the thinking.
     binds="the reply",
+    completions="constrained",
     reasoning_field="reasoning",
     effort_switches=("enable_thinking",),
     continuing={"add_generation_prompt": False},

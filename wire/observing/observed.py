@@ -62,12 +62,11 @@ class ObservedBody:
     async def close(self) -> bytes:
         begun = time.perf_counter()
         out = self._timed(await self._body.close(), begun)
-        if self._record.outcome == "abandoned":
-            self._record.outcome = "complete" if self._body.mode != "pass" else "unread"
+        self._record.end("complete" if self._body.mode != "pass" else "unread")
         return out
 
     async def break_off(self) -> bytes:
-        self._record.outcome = "broken_off"
+        self._record.end("broken_off")
         return await self._body.break_off()
 
     async def aclose(self) -> None:

@@ -85,7 +85,7 @@ class Heard:
 class Record:
     """One exchange. No text of the request or the reply is in it, unless `keeps_text`.
 
-    `format`: the name of the format that reads it, "none" without one. `mode`: how the body was read.
+    `format`: the name of the format that reads it, "none" without one. `model`: the request's, if long cut. `mode`: how the body was read.
     `seconds`: from the request to the end; `first_seconds`: to the first bytes for the client, None where
     there were none; `parse_seconds`: of that in the parser and round it. `usage`: the upstream's last.
     """
@@ -105,6 +105,11 @@ class Record:
     first_seconds: float | None = None
     parse_seconds: float = 0.0
     choices: dict[int, Heard] = field(default_factory=dict)
+
+    def end(self, outcome: Outcome) -> None:
+        """Note how it ended, where that is not known yet; until then it counts as abandoned, if it is read."""
+        if self.outcome in ("abandoned", "unread"):
+            self.outcome = outcome
 
     def choice(self, index: int) -> Heard:
         """What is heard of one choice."""

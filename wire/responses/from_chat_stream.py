@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import time
 from typing import Literal
 
 from streamsieve.wire import json_text, sse
@@ -39,7 +38,6 @@ class FromChatStream:
     mode: Literal["stream"] = "stream"
 
     def __init__(self, prepared: Prepared) -> None:
-        asked = prepared.asked
         self._prepared = prepared
         self._limit = prepared.settings.max_body
         self._decoder = sse.Decoder(self._limit)
@@ -48,7 +46,7 @@ class FromChatStream:
         self._reader = open_reader(prepared, whole=False)
         self._templates = Templates()
         self._phase = Phase.WAITING
-        self._reply = ReplyObject(asked, 0, asked.get("model"))
+        self._reply = ReplyObject(prepared.asked)
 
     async def feed(self, data: bytes) -> bytes:
         """What the client gets for the next bytes of the body: whole events, or nothing."""
@@ -107,8 +105,7 @@ class FromChatStream:
         if self._phase is not Phase.WAITING:
             return b""
         self._phase = Phase.WRITING
-        self._reply.created_at = chunk.get("created") or int(time.time())
-        self._reply.model = chunk.get("model") or self._reply.model
+        self._reply.made_by(chunk)
         response: JsonObject = {"response": self._reply.in_progress()}
         return self._writer.write("response.created", response) + self._writer.write("response.in_progress", response)
 
@@ -144,7 +141,7 @@ class FromChatStream:
         """What is held, and that the response failed; the error of None is the missing finish reason."""
         if self._phase is Phase.ENDED:
             return b""
-        self._prepared.note_failure()
+        self._prepared.note_end("broken_off")
         out = self._begin({}) + self._output.add(await self._reader.end()) + self._output.close("incomplete")
         if error is not None:
             out += self._writer.write("error", {"param": None, **error})

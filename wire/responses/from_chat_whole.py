@@ -32,7 +32,8 @@ async def rewrite(body: bytes, prepared: Prepared) -> bytes:
     finally:
         await reader.text.aclose()
     output.close("completed" if ending(reason) == "completed" else "incomplete")
-    reply = ReplyObject(prepared.asked, completion.get("created"), completion.get("model"))
+    reply = ReplyObject(prepared.asked)
+    reply.made_by(completion)
     reply.usage = usage_of(completion, reader.text.attribution)
     return json_text.encode(reply.ended(reason, output.items))
 

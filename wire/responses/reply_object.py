@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -63,14 +64,29 @@ def ending(reason: str | None) -> Ending:
 class ReplyObject:
     """What a response says of itself beside its output.
 
-    `request`: the client's body. `created_at`: seconds since 1970, from the upstream, as the model's name is.
+    `request`: the client's body. `created_at`: seconds since 1970.
     """
 
     request: JsonObject
-    created_at: object
-    model: object
+    created_at: int = field(default_factory=lambda: int(time.time()))
+    model: str = ""
     id: str = field(default_factory=lambda: new_id("resp"))
     usage: JsonObject | None = None
+
+    def __post_init__(self) -> None:
+        self._name(self.request)
+
+    def made_by(self, completion: JsonObject) -> None:
+        """Take the time and the model's name from a completion, or a chunk of one, as far as it tells them."""
+        created = completion.get("created")
+        if isinstance(created, int) and created:
+            self.created_at = created
+        self._name(completion)
+
+    def _name(self, holder: JsonObject) -> None:
+        model = holder.get("model")
+        if isinstance(model, str) and model:
+            self.model = model
 
     def in_progress(self) -> JsonObject:
         return self._as_json("in_progress", [])

@@ -33,16 +33,13 @@ def as_chat(body: JsonObject) -> JsonObject:
 def tool_choice(body: JsonObject) -> object:
     """What `tool_choice` says of functions, in the shape of a chat completion request; None where it says nothing."""
     choice = body.get("tool_choice")
-    match choice:
-        case {"type": "allowed_tools"}:
-            allowed = choice.get("tools")
-            tools = allowed if isinstance(allowed, list) else []
-            functions = [tool for tool in tools if isinstance(tool, dict) and tool.get("type") == "function"]
-            if tools and not functions:
-                return None
-            return {"type": "allowed_tools", "allowed_tools": {"mode": choice.get("mode"), "tools": functions}}
-        case {"type": "function"}:
-            return choice
-        case dict():  # a tool that only the upstream knows
-            return None
-    return choice
+    if not isinstance(choice, dict) or choice.get("type") == "function":
+        return choice
+    if choice.get("type") != "allowed_tools":  # a tool that only the upstream knows
+        return None
+    allowed = choice.get("tools")
+    tools = allowed if isinstance(allowed, list) else []
+    functions = [tool for tool in tools if isinstance(tool, dict) and tool.get("type") == "function"]
+    if tools and not functions:
+        return None
+    return {"type": "allowed_tools", "allowed_tools": {"mode": choice.get("mode"), "tools": functions}}

@@ -240,7 +240,7 @@ async def test_an_executor_that_cannot_be_made_kills_the_engine(caplog: pytest.L
 
 
 class Bounds:
-    """A constraint that is done after `length` tokens."""
+    """A constraint that is done after `length` tokens; of a negative one it cannot say when it is."""
 
     def __init__(self, length: int) -> None:
         self.left = length
@@ -256,6 +256,8 @@ class Bounds:
 
     @property
     def done(self) -> bool:
+        if self.left < 0:
+            raise RuntimeError("no such state")
         self.left -= 1
         return self.left == 0
 
@@ -281,6 +283,15 @@ async def test_a_row_that_fails_alone() -> None:
     assert isinstance(results[0], EngineFailed)
     assert results[1] == [100, 101, 102, 103, 104]
     assert (bad.finish_reason, good.finish_reason) == ("error", "length")
+
+
+async def test_a_constraint_that_cannot_say_whether_it_is_done_ends_its_job_alone() -> None:
+    async with running(Script()) as engine:
+        bound = job(50)
+        bound.constraint = Bounds(-1)
+        results = await asyncio.gather(ids(engine, bound), ids(engine, job(4)), return_exceptions=True)
+    assert isinstance(results[0], EngineFailed)
+    assert results[1] == [100, 101, 102, 103]
 
 
 async def test_draining_lets_jobs_end_and_takes_no_more() -> None:

@@ -162,6 +162,24 @@ async def test_a_token_across_an_opener(spelled: Words) -> None:
     }
 
 
+async def test_text_across_the_border_where_calls_begin_with_a_token() -> None:
+    words = Words(byte_level(("<tool_call>", "</tool_call>"), PIECES))
+    constraint = await words.constraint(MAY_CALL, OPEN)
+    assert allows(constraint, words, ["</think>x", "</think>{"]) == {"</think>x": True, "</think>{": True}
+    say(constraint, [words.piece("</think>x")])
+    assert may_come(constraint, words.vocabulary) >= set(range(256))
+    say(constraint, words.encode("<tool_call>"))
+    assert words.piece("x") not in may_come(constraint, words.vocabulary)
+    words.grammars.close()
+
+
+async def test_an_answer_that_begins_as_thinking_does(spelled: Words) -> None:
+    tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "<thin>"}}
+    constraint = await spelled.constraint({"response_format": tag}, TURN, format=MARKED)
+    say(constraint, spelled.encode("<think>hm</think><thin>"))
+    assert constraint.done
+
+
 async def test_an_opener_that_the_grammar_does_not_take(words: Words) -> None:
     tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}}
     constraint = await words.constraint(MAY_CALL | {"response_format": tag}, OPEN)
@@ -243,9 +261,9 @@ async def test_the_budget(words: Words, body: Mapping[str, object]) -> None:
 
 
 async def test_the_budget_does_not_cut_a_character(words: Words) -> None:
-    constraint = await words.constraint({"thinking_token_budget": 1}, OPEN)
+    constraint = await words.constraint({"thinking_token_budget": 2}, OPEN)
     first, second = words.encode("é")
-    say(constraint, [first])
+    say(constraint, [*words.encode("a"), first])
     assert constraint.forced() is None
     say(constraint, [second])
     assert constraint.forced() == words.encode("</think>")[0]

@@ -146,6 +146,15 @@ async def test_triggered_by_text(model: Model) -> None:
     assert model.feed(bound, 'a>{"city": ""}</tool_call> and free')
 
 
+async def test_triggered_by_tokens_and_by_text(model: Model) -> None:
+    """xgrammar looks for tokens or for text, not for both: calls that text would begin cannot begin."""
+    tags = [*TAGS, {"type": "tag", "begin": "<fn=a>", "content": JSON, "end": ""}]
+    bound = await model.start({"type": "triggered_tags", "triggers": ["<tool_call>", "<fn="], "tags": tags})
+    assert model.feed(bound, "free <fn")
+    assert not model.byte(bound, "=")
+    assert model.feed(bound, "<tool_call>b:")
+
+
 async def test_at_least_one(model: Model) -> None:
     bound = await model.start(
         {"type": "triggered_tags", "triggers": ["<tool_call>"], "tags": TAGS, "at_least_one": True}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from openai.types.responses import Response
 
 from streamsieve.parsers.chain import run
 from streamsieve.parsers.events import Content, Event, Reasoning
@@ -166,6 +167,17 @@ def test_the_response_repeats_its_request(driver, chat, translating, raw) -> Non
     for response in (streamed.events[0]["response"], streamed.response):
         assert {name: response[name] for name in said} == said
         assert [tool["name"] for tool in response["tools"]] == ["get_tide", "ping"]
+
+
+def test_what_the_upstream_leaves_out_is_said_all_the_same(driver, chat, translating) -> None:
+    choice = {"index": 0, "message": {"content": "Hi", "role": "assistant"}, "finish_reason": "stop"}
+    delta = {"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}
+    whole = driver.whole(translating, {"choices": [choice], "created": None})
+    streamed = driver.stream(translating, [b"data: %b\n\n" % json.dumps({"choices": [delta]}).encode()]).check()
+    for response in (whole, streamed.response):
+        Response.model_validate(response)
+        assert response["model"] == "m"
+        assert response["created_at"] > 0
 
 
 def test_only_the_first_call_where_calls_are_not_parallel(driver, chat, translating, trays_of) -> None:

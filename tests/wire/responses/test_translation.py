@@ -234,6 +234,41 @@ def test_tools_are_checked_as_in_a_chat_completion() -> None:
     assert refusal.param == "tool_choice"
 
 
+SEARCH = {"type": "web_search"}
+
+
+def of(mode: str, *tools: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "allowed_tools", "mode": mode, "tools": [*tools]}
+
+
+# what is said of tools to an upstream with the API, whether there can be such calls
+CHOICES: list[tuple[dict[str, Any], bool]] = [
+    ({"tool_choice": "auto"}, True),
+    ({"tool_choice": "required"}, False),
+    ({"tool_choice": "required", "tools": [SEARCH]}, True),
+    ({"tool_choice": SEARCH, "tools": [SEARCH]}, True),
+    ({"tool_choice": {"type": "function", "name": "ping"}}, False),
+    ({"tool_choice": {"type": "function", "name": "ping"}, "tools": [TOOL]}, True),
+    ({"tool_choice": {"type": "function", "name": "pong"}, "tools": [TOOL]}, False),
+    ({"tool_choice": {"type": "function"}, "tools": [TOOL]}, False),
+    ({"tool_choice": of("auto", {"type": "function", "name": "ping"}), "tools": [TOOL]}, True),
+    ({"tool_choice": of("auto", {"type": "function", "name": "pong"}), "tools": [TOOL]}, False),
+    ({"tool_choice": of("required", SEARCH), "tools": [TOOL, SEARCH]}, True),
+    ({"tool_choice": of("required"), "tools": [TOOL]}, False),
+    ({"tool_choice": of("any", TOOL), "tools": [TOOL]}, False),
+    ({"tool_choice": "always", "tools": [TOOL]}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "served"), CHOICES)
+def test_a_choice_is_checked_before_an_upstream_with_the_api_too(fields: dict[str, Any], served: bool) -> None:
+    data = json.dumps({"model": "m", "input": "A", **fields}).encode()
+    refusal = Exchange(Settings(tool_parser="hermes"), data, path="/v1/responses").refusal
+    assert (refusal is None) == served
+    assert refusal is None or refusal.param.startswith("tool_choice")
+    assert Exchange(Settings(), data, path="/v1/responses").refusal is None
+
+
 @pytest.mark.parametrize("responses", ["parse", "translate"])
 def test_observers_find_the_shape_of_a_chat_completion(responses: Literal["parse", "translate"]) -> None:
     records: list[Record] = []
