@@ -19,7 +19,7 @@ def prompt_renderer(source: str) -> Renderer:
     refused with a 400.
     """
     try:
-        from streamsieve.backends.local.prompt import ChatTemplate
+        from streamsieve.backends.local.server.prompt import ChatTemplate
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"render_prompt: {error.name} is missing: pip install 'streamsieve[raw]'") from error
     files = read_model(source)

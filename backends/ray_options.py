@@ -10,7 +10,7 @@ from typing import cast, get_args
 
 from streamsieve.backends.application import check_key
 from streamsieve.backends.detection import settings_for
-from streamsieve.backends.local.model_options import ExecutorName, ModelOptions
+from streamsieve.backends.local.model.options import ExecutorName, ModelOptions
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.wire.options import Options
 from streamsieve.wire.settings import Settings, option_from_text

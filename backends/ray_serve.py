@@ -77,8 +77,8 @@ def build(arguments: Mapping[str, object]) -> serve.Application:
 def _with_model(options: RayOptions) -> ASGIApp:
     """What `streamsieve serve --model` serves, with the model loaded."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
-    from streamsieve.backends.local.application import LocalBackend
-    from streamsieve.backends.local.runtime import Runtime
+    from streamsieve.backends.local.server.application import LocalBackend
+    from streamsieve.backends.local.server.runtime import Runtime
 
     settings = options.settings()
     runtime = Runtime.load(options.model, settings)

@@ -23,13 +23,13 @@ import jsonschema
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.jobs import Job
-from streamsieve.backends.local.model import LocalModel
-from streamsieve.backends.local.request_constraint import RequestConstraints
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.slot_engine import slot_engine
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.local.engine.jobs import Job
+from streamsieve.backends.local.engine.slot_engine import slot_engine
+from streamsieve.backends.local.model.loading import LocalModel
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request

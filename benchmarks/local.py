@@ -21,16 +21,16 @@ from functools import partial
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, ContinuousBatchingConfig, GenerationConfig, Qwen3Config
 
-from streamsieve.backends.local.constraint import Constraint
-from streamsieve.backends.local.engine import Engine
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.jobs import Job
-from streamsieve.backends.local.model import DTYPES, LocalModel, describe
-from streamsieve.backends.local.narrow_linear import tune_linear_layers
-from streamsieve.backends.local.request_constraint import RequestConstraints
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.slot_engine import slot_engine
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.constraint import Constraint
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.local.engine.engine import Engine
+from streamsieve.backends.local.engine.jobs import Job
+from streamsieve.backends.local.engine.slot_engine import slot_engine
+from streamsieve.backends.local.model.loading import DTYPES, LocalModel, describe
+from streamsieve.backends.local.model.narrow_linear import tune_linear_layers
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 from streamsieve.parsers.request import Request as ChatRequest
 
 VOCABULARY = 151_936

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.floor import best_in_turns
-from streamsieve.backends.local.sampling import RowSampler, Sampler, SamplingParameters
+from streamsieve.backends.local.sampling.sampler import RowSampler, Sampler, SamplingParameters
 
 VOCABULARY = 151_936
 _PROMPT = range(1000)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from openai import OpenAI
     from pydantic import BaseModel
 
-    from streamsieve.backends.local.application import LocalBackend
+    from streamsieve.backends.local.server.application import LocalBackend
     from streamsieve.wire.settings import Settings
 
 POLL = 0.1
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from openai import OpenAI
 
     from streamsieve.backends.application import application
-    from streamsieve.backends.local.demo_model import fetch
+    from streamsieve.backends.local.model.demo_model import fetch
     from streamsieve.backends.loopback import loopback
     from streamsieve.wire.settings import Settings
 
@@ -61,9 +61,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _backend(folder: Path, settings: Settings) -> LocalBackend:
-    from streamsieve.backends.local.application import LocalBackend
-    from streamsieve.backends.local.model_options import ModelOptions
-    from streamsieve.backends.local.runtime import Runtime
+    from streamsieve.backends.local.model.options import ModelOptions
+    from streamsieve.backends.local.server.application import LocalBackend
+    from streamsieve.backends.local.server.runtime import Runtime
 
     chosen = ModelOptions(source=folder, slots=4, max_model_len=1024)
     shown = LoadingShown(sys.stderr)

@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the command that serves it; what is being done is told on standard error."""
     need_local_extra()
-    from streamsieve.backends.local.demo_model import fetch
+    from streamsieve.backends.local.model.demo_model import fetch
 
     folder = fetch(options.into, progress=LoadingShown(sys.stderr).report)
     print(f"streamsieve serve --model {shlex.quote(str(folder))} --tool-parser hermes")

@@ -14,7 +14,7 @@ from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:
-    from streamsieve.backends.local.application import LocalBackend
+    from streamsieve.backends.local.server.application import LocalBackend
 
 NEEDED = ("torch", "transformers", "tokenizers", "xgrammar", "prometheus_client", "gguf", "accelerate")
 _BAR = 30
@@ -107,9 +107,9 @@ def local_backend(
     need_local_extra()
     load_offline()
     share_cores()
-    from streamsieve.backends.local.application import LocalBackend
-    from streamsieve.backends.local.model_options import ModelOptions
-    from streamsieve.backends.local.runtime import Runtime
+    from streamsieve.backends.local.model.options import ModelOptions
+    from streamsieve.backends.local.server.application import LocalBackend
+    from streamsieve.backends.local.server.runtime import Runtime
 
     chosen = ModelOptions(
         source=Path(options.model),

@@ -16,11 +16,15 @@ from streamsieve.wire.completions.prompt import render_prompt
 from streamsieve.wire.constraints import with_schema, with_tag
 from streamsieve.wire.dialects.dialect import Dialect
 from streamsieve.wire.json_text import JsonObject
+from streamsieve.wire.nested_schema import nests_deeper
 from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.refusal import Refused
 from streamsieve.wire.response_format import is_constraint, schema_of
 from streamsieve.wire.settings import ToolStrictLevel
 from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
+
+_DEEPEST = 100
+"""Objects and lists within one another in a schema that becomes a constraint; what makes one of it is recursive."""
 
 
 def enforce(prepared: Prepared) -> None:
@@ -97,6 +101,9 @@ def _constrain(prepared: Prepared, dialect: Dialect, format: Format, demand: Dem
             raise Inexpressible(f"the request has a constraint of its own, {field!r}")
     if demand.response is None and is_constraint(body.get("response_format")):
         raise Inexpressible("the request has a 'response_format' that is no JSON schema")
+    for schema in (*demand.schemas.values(), demand.response):
+        if nests_deeper(schema, _DEEPEST):
+            raise Inexpressible(f"a schema nests deeper than {_DEEPEST} levels")
     if demand.calls == "required" and not demand.tools:
         raise Inexpressible("there is no function that may be called")
     if dialect.tag is None:

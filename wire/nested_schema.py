@@ -53,6 +53,19 @@ class NestedSchema:
         return self._whole + pointer[1:]
 
 
+def nests_deeper(schema: object, levels: int) -> bool:
+    """Whether there are more objects and lists within one another in `schema` than that."""
+    level = [schema]
+    for _ in range(levels + 1):
+        within: list[object] = []
+        for one in level:
+            within += one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+        if not within:
+            return False
+        level = within
+    return True
+
+
 def _token(text: str) -> str:
     return text.replace("~", "~0").replace("/", "~1")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from streamsieve.backends.local.model_options import ModelOptions
+from streamsieve.backends.local.model.options import ModelOptions
 from streamsieve.backends.ray_options import RayOptions
 from streamsieve.parsers.errors import ConfigurationError
 

@@ -12,7 +12,7 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from streamsieve.backends.local import demo_model as demo
+from streamsieve.backends.local.model import demo_model as demo
 from streamsieve.parsers.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[3]

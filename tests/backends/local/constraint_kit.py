@@ -11,8 +11,8 @@ import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.constraint import Constraint
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.constraint import Constraint
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request

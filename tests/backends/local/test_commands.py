@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from streamsieve.backends.local import demo_model as demo
+from streamsieve.backends.local.model import demo_model as demo
 from streamsieve.cli import demo_local, local_model
 from streamsieve.cli.local_model import LoadingShown, runs_here
 from streamsieve.cli.main import main

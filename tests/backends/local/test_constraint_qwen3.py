@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from transformers import AutoTokenizer
 
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.request_constraint import RequestConstraints
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from tests.backends.local.constraint_kit import Written, may_come, write

@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.request_constraint import RequestConstraint, RequestConstraints
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import RequestConstraint, RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.grammar import Grammars, Limits
-from streamsieve.backends.local.request_constraint import Options, RequestConstraint, RequestConstraints
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.grammar import Grammars, Limits
+from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraint, RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.harmony import HarmonyMessages
 from streamsieve.parsers.registry import select

@@ -15,9 +15,9 @@ import pytest
 
 from streamsieve.backends.application import application
 from streamsieve.backends.detection import detect
-from streamsieve.backends.local import demo_model as demo
-from streamsieve.backends.local.application import LocalBackend
-from streamsieve.backends.local.runtime import ModelOptions, Runtime
+from streamsieve.backends.local.model import demo_model as demo
+from streamsieve.backends.local.server.application import LocalBackend
+from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
 from streamsieve.backends.loopback import loopback
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings

@@ -7,8 +7,8 @@ from tokenizers import AddedToken, decoders, models
 from tokenizers import Tokenizer as FastTokenizer
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.detokenizer import Detokenizer
-from streamsieve.backends.local.tokenizer import Tokenizer
+from streamsieve.backends.local.server.detokenizer import Detokenizer
+from streamsieve.backends.local.server.tokenizer import Tokenizer
 
 PIECES = ("<unk>", "▁Hello", "▁world", "ly", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>")
 

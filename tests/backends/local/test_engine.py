@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 import pytest
 from torch import Tensor
 
-from streamsieve.backends.local.engine import FAILURES, Engine, Health
-from streamsieve.backends.local.executor import Usage
-from streamsieve.backends.local.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull, Token
-from streamsieve.backends.local.row import Row
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.scheduler import Work
+from streamsieve.backends.local.engine.engine import FAILURES, Engine, Health
+from streamsieve.backends.local.engine.executor import Usage
+from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull, Token
+from streamsieve.backends.local.engine.row import Row
+from streamsieve.backends.local.engine.scheduler import Work
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 
 ROWS = 2
 

@@ -9,10 +9,10 @@ from typing import Literal
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.constraint import Constraint
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.request_constraint import Options, RequestConstraints
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.constraint import Constraint
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraints
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.registry import select

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.detokenizer import Detokenizer
-from streamsieve.backends.local.generation import LEAST_LOGPROB, Ending, Generation
-from streamsieve.backends.local.jobs import EngineFailed, FinishReason, Job, Token
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.stop_strings import StopStrings
-from streamsieve.backends.local.tokenizer import Tokenizer
-from streamsieve.backends.local.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.local.engine.jobs import EngineFailed, FinishReason, Job, Token
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
+from streamsieve.backends.local.server.detokenizer import Detokenizer
+from streamsieve.backends.local.server.generation import LEAST_LOGPROB, Ending, Generation
+from streamsieve.backends.local.server.stop_strings import StopStrings
+from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.backends.reply import Piece, joined
 
 

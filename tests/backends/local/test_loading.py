@@ -12,12 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
-from streamsieve.backends.local.application import LocalBackend
-from streamsieve.backends.local.engine import Health
-from streamsieve.backends.local.model import describe
-from streamsieve.backends.local.progress import Progress
-from streamsieve.backends.local.runtime import ModelOptions, Runtime
-from streamsieve.backends.local.tokenizer import Tokenizer
+from streamsieve.backends.local.engine.engine import Health
+from streamsieve.backends.local.model.loading import describe
+from streamsieve.backends.local.model.progress import Progress
+from streamsieve.backends.local.server.application import LocalBackend
+from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
+from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 

@@ -8,9 +8,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.bound_text import BoundText
-from streamsieve.backends.local.grammar import Grammars
-from streamsieve.backends.local.vocabulary import Vocabulary, is_allowed
+from streamsieve.backends.local.constraints.bound_text import BoundText
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.vocabulary import Vocabulary, is_allowed
 from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.wire.refusal import Refused
 

@@ -18,9 +18,9 @@ from transformers import (
     Qwen3NextConfig,
 )
 
-from streamsieve.backends.local.model import LocalModel, describe, layer_windows, load
-from streamsieve.backends.local.narrow_linear import NarrowLinear, Way, _columns, fastest_ways
-from streamsieve.backends.local.slot_engine import slot_engine
+from streamsieve.backends.local.engine.slot_engine import slot_engine
+from streamsieve.backends.local.model.loading import LocalModel, describe, layer_windows, load
+from streamsieve.backends.local.model.narrow_linear import NarrowLinear, Way, _columns, fastest_ways
 from streamsieve.parsers.errors import ConfigurationError
 
 _SMALL = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}

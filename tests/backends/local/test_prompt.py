@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamsieve.backends.local.prompt import ChatTemplate
+from streamsieve.backends.local.server.prompt import ChatTemplate
 from streamsieve.backends.openai_error import ApiError
 
 SHOWING = "{{ messages | tojson }}{{ tools | tojson if tools }}{{ '<gen>' if add_generation_prompt }}"
@@ -175,6 +175,6 @@ def test_what_no_prompt_can_be_made_of(body: dict[str, Any], param: str, said: s
 
 
 def test_rendering_needs_no_torch() -> None:
-    code = "import sys, streamsieve.backends.local.prompt; print('torch' in sys.modules)"
+    code = "import sys, streamsieve.backends.local.server.prompt; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
     assert done.stdout == "False\n"

@@ -15,10 +15,10 @@ from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from streamsieve.backends import request_fields
 from streamsieve.backends.application import application
-from streamsieve.backends.local.application import LocalBackend
-from streamsieve.backends.local.model import describe
-from streamsieve.backends.local.runtime import ModelOptions, Runtime
-from streamsieve.backends.local.tokenizer import Tokenizer
+from streamsieve.backends.local.model.loading import describe
+from streamsieve.backends.local.server.application import LocalBackend
+from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
+from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.backends.loopback import loopback
 from streamsieve.wire.settings import Settings
 

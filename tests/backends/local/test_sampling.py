@@ -12,8 +12,8 @@ import torch
 import xgrammar
 from torch import Tensor
 
-from streamsieve.backends.local.candidates import highest, top
-from streamsieve.backends.local.sampling import RowSampler, Sampler, SamplingParameters
+from streamsieve.backends.local.sampling.candidates import highest, top
+from streamsieve.backends.local.sampling.sampler import RowSampler, Sampler, SamplingParameters
 
 END = 3  # the token that stops
 

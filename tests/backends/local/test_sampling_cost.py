@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from streamsieve.backends.local.sampling import RowSampler, Sampler, SamplingParameters
+from streamsieve.backends.local.sampling.sampler import RowSampler, Sampler, SamplingParameters
 
 SIZE = 151_936
 PICKING = {"aten::index", "aten::gather", "aten::index_put_"}  # read a part of what they see

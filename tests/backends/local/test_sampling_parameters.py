@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamsieve.backends.local.sampling import SamplingParameters
+from streamsieve.backends.local.sampling.sampler import SamplingParameters
 
 LARGE = 10**400  # JSON may hold it, a float cannot
 

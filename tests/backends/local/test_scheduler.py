@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streamsieve.backends.local.jobs import Job
-from streamsieve.backends.local.row import Row
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.scheduler import Scheduler
+from streamsieve.backends.local.engine.jobs import Job
+from streamsieve.backends.local.engine.row import Row
+from streamsieve.backends.local.engine.scheduler import Scheduler
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 
 
 def row(length: int, stored: int = 0) -> Row:

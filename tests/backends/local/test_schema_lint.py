@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import xgrammar
 
-from streamsieve.backends.local.schema_lint import ignored
+from streamsieve.backends.local.constraints.schema_lint import ignored
 
 Schema = dict[str, object]
 

@@ -25,15 +25,15 @@ from transformers import (
     Qwen3MoeConfig,
 )
 
-from streamsieve.backends.local.engine import Engine
-from streamsieve.backends.local.jobs import Job
-from streamsieve.backends.local.model import LocalModel, describe, load
-from streamsieve.backends.local.model_check import layer_shapes
-from streamsieve.backends.local.row import Row
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.scheduler import Chunk, Scheduler, Work
-from streamsieve.backends.local.slot_engine import slot_engine
-from streamsieve.backends.local.slot_executor import SlotExecutor
+from streamsieve.backends.local.engine.engine import Engine
+from streamsieve.backends.local.engine.jobs import Job
+from streamsieve.backends.local.engine.row import Row
+from streamsieve.backends.local.engine.scheduler import Chunk, Scheduler, Work
+from streamsieve.backends.local.engine.slot_engine import slot_engine
+from streamsieve.backends.local.engine.slot_executor import SlotExecutor
+from streamsieve.backends.local.model.check import layer_shapes
+from streamsieve.backends.local.model.loading import LocalModel, describe, load
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 
 VOCABULARY = 400
 _SMALL = {

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from streamsieve.backends.local.jobs import Job
-from streamsieve.backends.local.row import Row
-from streamsieve.backends.local.sampling_parameters import SamplingParameters
-from streamsieve.backends.local.token_choice import TokenChoice
+from streamsieve.backends.local.engine.jobs import Job
+from streamsieve.backends.local.engine.row import Row
+from streamsieve.backends.local.engine.token_choice import TokenChoice
+from streamsieve.backends.local.sampling.parameters import SamplingParameters
 
 VOCABULARY = 70
 LIKELIEST = 7

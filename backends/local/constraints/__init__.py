@@ -1,0 +1,1 @@
+"""What a reply must be, held back until its thinking ends: grammars, gate, lint."""

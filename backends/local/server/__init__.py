@@ -1,0 +1,1 @@
+"""The API over the engine: requests in, prompts, text out."""
