@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, generate_latest
+from collections.abc import Iterator
+
+import anyio
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, REGISTRY, Metric, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 PATH = "/metrics"
+PATIENCE = 5.0
+"""Seconds that the backend has to answer; Prometheus itself waits for ten."""
 
 
 class MetricsMiddleware:
-    """Adds to `GET /metrics`; where the backend has none, ours are all there is.
+    """Adds to `GET /metrics`; where the backend has none, or fails, ours are all there is.
 
-    An upstream is asked for the plain text format, the one to which lines can be added.
+    An upstream is asked for the plain text format, the one to which lines can be added. Only metrics that are
+    called after us are added: those of the Python process the upstream has under the same names.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -24,12 +30,25 @@ class MetricsMiddleware:
             return
         headers = [field for field in scope["headers"] if field[0] not in (b"accept", b"accept-encoding")]
         answer = _Answer()
-        await self._app({**scope, "headers": headers}, receive, answer)
-        body = answer.lines + generate_latest(REGISTRY)
+        with anyio.move_on_after(PATIENCE) as waiting:
+            try:
+                await self._app({**scope, "headers": headers}, receive, answer)
+            except ConnectionError:
+                answer = _Answer()
+        body = b"" if waiting.cancelled_caught else answer.lines
+        body += generate_latest(_Ours())
         length = str(len(body)).encode()
         fields = [(b"content-type", CONTENT_TYPE_PLAIN_0_0_4.encode()), (b"content-length", length)]
         await send({"type": "http.response.start", "status": 200, "headers": fields})
         await send({"type": "http.response.body", "body": body})
+
+
+class _Ours:
+    """The registry, of which only our own metrics are shown."""
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics."""
+        return (metric for metric in REGISTRY.collect() if metric.name.startswith("streamsieve_"))
 
 
 class _Answer:

@@ -321,7 +321,7 @@ BAD: list[tuple[str, dict[str, object], str]] = [
     (CHAT, {"stop": ["x"] * 99}, "stop"),
     (CHAT, {"messages": []}, "messages"),
     (CHAT, {"messages": [{"role": "user", "content": "half a pair: \ud83d"}]}, "messages"),
-    (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content[0]"),
+    (CHAT, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
     (CHAT, {"model": "another"}, "model"),
     (CHAT, {"tempurature": 1}, "tempurature"),
     (CHAT, {"tool_choice": "required"}, "tool_choice"),

@@ -214,7 +214,9 @@ def _key(option: str, given: str | None, variable: str) -> str | None:
 def _source(options: argparse.Namespace) -> str:
     if options.upstream is not None:
         return f"in front of {options.upstream}"
-    return str(options.model) if runs_here(options) else "recorded replies"
+    if options.model is None:
+        return "recorded replies"
+    return str(options.model) if runs_here(options) else f"recorded replies, as {options.model} has no weights here,"
 
 
 def _reading(settings: Settings) -> str:

@@ -31,6 +31,7 @@ class SieveStream:
         self._response = response
         self._exchange = exchange
         self._drain = Drain(response, family)
+        self._failed = family.RequestError
         self._source = response.iter_bytes()
         self._ahead = b""
         self._pieces = cast("GeneratorType[bytes, None, None]", self._rewrite())
@@ -61,6 +62,9 @@ class SieveStream:
             rest = run(self._exchange.close())
             if rest:
                 yield rest
+        except self._failed:  # which tells the client more than an event of ours
+            run(self._exchange.break_off())
+            raise
         finally:
             run(self._exchange.aclose())
 
@@ -82,6 +86,7 @@ class AsyncSieveStream:
         self._response = response
         self._exchange = exchange
         self._drain = Drain(response, family)
+        self._failed = family.RequestError
         self._source = response.aiter_bytes()
         self._ahead = b""
         self._pieces = cast("AsyncGeneratorType[bytes, None]", self._rewrite())
@@ -110,6 +115,9 @@ class AsyncSieveStream:
             rest = await self._exchange.close()
             if rest:
                 yield rest
+        except self._failed:
+            await self._exchange.break_off()
+            raise
         finally:
             await self._exchange.aclose()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, cast
 
+from streamsieve.parsers.chain import run
 from streamsieve.sdk_patch.family import Family, belonging, family_of
 from streamsieve.sdk_patch.stream import AsyncSieveStream, SieveStream
 from streamsieve.wire.exchange import Exchange
@@ -39,10 +40,15 @@ class SyncTransport:
         exchange = _exchange(self._settings, request, request.read())
         if exchange.refusal is not None:
             return _refused(exchange.refusal, self._family)
-        response = self._inner.handle_request(_asking_identity(request, exchange, self._family))
+        try:
+            response = self._inner.handle_request(_asking_identity(request, exchange, self._family))
+        except BaseException:
+            run(exchange.aclose())
+            raise
         given = _decoded_headers(response)
         headers = exchange.start(response.status_code, given)
         if exchange.mode == "pass":
+            run(exchange.aclose())
             return response
         stream = belonging(SieveStream, self._family.SyncByteStream)(response, exchange, self._family)
         if exchange.mode == "stream":
@@ -87,10 +93,15 @@ class AsyncTransport:
         exchange = _exchange(self._settings, request, await request.aread())
         if exchange.refusal is not None:
             return _refused(exchange.refusal, self._family)
-        response = await self._inner.handle_async_request(_asking_identity(request, exchange, self._family))
+        try:
+            response = await self._inner.handle_async_request(_asking_identity(request, exchange, self._family))
+        except BaseException:
+            await exchange.aclose()
+            raise
         given = _decoded_headers(response)
         headers = exchange.start(response.status_code, given)
         if exchange.mode == "pass":
+            await exchange.aclose()
             return response
         stream = belonging(AsyncSieveStream, self._family.AsyncByteStream)(response, exchange, self._family)
         if exchange.mode == "stream":

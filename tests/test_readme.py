@@ -53,7 +53,7 @@ class Reader:
     def read(self, blocks: list[tuple[str, str]]) -> None:
         printed = ""
         for language, text in blocks:
-            code = re.sub("800[01]", self._port, text)
+            code = re.sub("800[0-3]", self._port, text)
             match language:
                 case "python":
                     name = re.match(r"# (\w+\.py)\n", code)

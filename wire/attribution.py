@@ -32,11 +32,16 @@ class Token:
 def tokens_of(choice: JsonObject, text: str, special: SpecialTokens | None = None) -> list[Token]:
     """`text`, which is the text of `choice`, cut into the tokens that its log probabilities and ids tell of.
 
-    Where ids alone tell of them they are cut at `special` tokens only, and where they do not add up to
-    the text not at all.
+    None where these tell of nothing. Where ids alone tell of them they are cut at `special` tokens only,
+    and where they do not add up to the text not at all.
     """
     logprobs, ids = _logprobs(choice), _ids(choice)
-    pieces = [text] if max(len(logprobs), len(ids)) == 1 else _pieces(logprobs)
+    match max(len(logprobs), len(ids)):
+        case 0:
+            return []
+        case 1:
+            return [Token(text, logprobs, ids)]
+    pieces = _pieces(logprobs)
     if "".join(pieces) == text and len(ids) in (0, len(pieces)):
         return [Token(piece, logprobs[at : at + 1], ids[at : at + 1]) for at, piece in enumerate(pieces)]
     if logprobs or special is None:
@@ -130,10 +135,15 @@ class Attribution:
         """`from_the_start`: no text of the reply came before."""
         self.reasoning_tokens: int | None = 0 if from_the_start else None
         self._waiting: deque[tuple[int, int, Token]] = deque()  # where it starts and ends in the reply
-        self._raw: list[str] = []  # the text that waits
-        self._start = self._end = 0  # of that
+        self._raw: list[str] = []  # the text that waits, and some before it
+        self._start = self._out = self._end = 0  # of that: where it starts, what of it is out, where it ends
         self._thinking = False
         self._passed: list[int] = []
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no token waits for its text."""
+        return not self._waiting
 
     def push(self, token: Token) -> None:
         """The parser is fed this token's text now."""
@@ -155,9 +165,25 @@ class Attribution:
         text = _text(event)
         if not text:
             return Told(event)
-        raw = "".join(self._raw)
-        start, end = (self._start + place for place in _place(text, raw))
         before: list[Token] = []
+        if len(self._waiting) == 1 and self._waiting[0][2].text == text:  # nearly always
+            tokens, is_split = [self._waiting.popleft()[2]], False
+            self._raw.clear()
+            self._start = self._out = self._end
+        else:
+            tokens, is_split = self._taken(text, before)
+        self._pass(before, event)
+        was_thinking, self._thinking = self._thinking, isinstance(event, Reasoning)
+        if is_split and (was_thinking or self._thinking):
+            self.reasoning_tokens = None
+        if self._thinking:
+            self._count(tokens)
+        return Told(event, tokens, self._taken_ids())
+
+    def _taken(self, text: str, before: list[Token]) -> tuple[list[Token], bool]:
+        """The tokens of the next text, and whether some are partly of another; `before` gets those before them."""
+        raw = "".join(self._raw)
+        start, end = (self._start + place for place in _place(text, raw, self._out - self._start))
         tokens: list[Token] = []
         is_split = False
         while self._waiting and self._waiting[0][0] < start >= self._waiting[0][1]:
@@ -168,14 +194,10 @@ class Attribution:
             is_split |= token.count > 1 and (first < start or last > end)
             if last > end:  # what it says has gone with this event
                 self._waiting.appendleft((end, last, Token("")))
-        self._raw, self._start = [raw[end - self._start :]], end
-        self._pass(before, event)
-        was_thinking, self._thinking = self._thinking, isinstance(event, Reasoning)
-        if is_split and (was_thinking or self._thinking):
-            self.reasoning_tokens = None
-        if self._thinking:
-            self._count(tokens)
-        return Told(event, tokens, self._taken_ids())
+        self._raw, self._out = [raw], end
+        if end - self._start > self._end - end:  # cut seldom, so that many events of one text cost no more than it
+            self._raw, self._start = [raw[end - self._start :]], end
+        return tokens, is_split
 
     def _pass(self, tokens: Sequence[Token], event: Event | None) -> None:
         """These are markers and framing; white space between thinking and its marker was thought too."""
@@ -210,17 +232,17 @@ def _text(event: Event) -> str:
     return ""
 
 
-def _place(text: str, raw: str) -> tuple[int, int]:
-    """Where in `raw` what became `text` stands; nowhere is its end."""
-    if raw.startswith(text):
-        return 0, len(text)
-    if raw.endswith(text):
+def _place(text: str, raw: str, at: int) -> tuple[int, int]:
+    """Where in `raw`, not before `at`, what became `text` stands; nowhere is its end."""
+    if raw.startswith(text, at):
+        return at, at + len(text)
+    if raw.endswith(text, at):
         return len(raw) - len(text), len(raw)
-    found = raw.find(text)
+    found = raw.find(text, at)
     if found >= 0:
         return found, found + len(text)
     alike = 0
-    while alike < min(len(raw), len(text)) and raw[-1 - alike] == text[-1 - alike]:
+    while alike < min(len(raw) - at, len(text)) and raw[-1 - alike] == text[-1 - alike]:
         alike += 1
     return len(raw) - alike, len(raw)
 

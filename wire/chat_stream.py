@@ -85,7 +85,7 @@ class ChatStream:
             if not text:
                 continue
             choice = self._choices[index]
-            reader = choice.text
+            reader = choice.text  # whose `events` this is, without its coroutine
             feed_at_once = reader.parser.feed_at_once
             events = feed_at_once(text) if feed_at_once else await reader.parser.feed(text)
             if not events:

@@ -63,6 +63,8 @@ class _Reply:
         reason = given.get("finish_reason")
         reply, told = await self._parse(text, reason if isinstance(reason, str) else None)
         said = self._said(given, told) if has_tokens(given) else {}
+        if not names:  # what else tells of tokens, in a shape that is not ours to read, may tell of the thinking's
+            given = without_tokens(given)
         return {**given, **said, "message": _filled(message, reply, names), "finish_reason": reply.finish_reason}
 
     async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
@@ -90,7 +92,8 @@ class _Reply:
         said: JsonObject = {}
         logprobs = given.get("logprobs")
         if isinstance(logprobs, dict) and logprobs.get("content"):
-            said["logprobs"] = {**logprobs, "content": [entry for token in tokens for entry in token.logprobs]}
+            beside = logprobs if self._request.include_reasoning else {}
+            said["logprobs"] = {**beside, "content": [entry for token in tokens for entry in token.logprobs]}
         if given.get("token_ids") and not self._request.include_reasoning:
             said["token_ids"] = [one for token in tokens for one in token.ids]
         return said

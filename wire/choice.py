@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Sequence
 
-from streamsieve.parsers.events import Event
+from streamsieve.parsers.events import Content, Event
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import finish_reason
 from streamsieve.wire.announcement import Announcements
@@ -18,6 +18,7 @@ from streamsieve.wire.text_reader import TextReader
 
 _DELTA = frozenset({"index", "delta"})
 _DELTA_AND_TEXT = _DELTA | set(OF_THE_TEXT)
+_PLAIN = _DELTA_AND_TEXT | {"finish_reason"}
 
 
 class State(enum.Enum):
@@ -104,9 +105,32 @@ class Choice:
         assert isinstance(text, str)
         beside = {name: value for name, value in delta.items() if name not in TRAYS}
         told = await self.text.feed(text, given)
+        if len(told) == 1 and self._is_alone(told[0], text, given, delta):
+            only = self.delta(told[0].event)
+            return [given if only == delta else {**given, "delta": only}]
         if given.get("finish_reason"):
             told += await self._finish(given["finish_reason"])
         return self._spread(told, beside, given, keep)
+
+    def _is_alone(self, told: Told, text: str, given: JsonObject, delta: JsonObject) -> bool:
+        """Whether a chunk is one token and nothing else is to be said of it than what became of its text.
+
+        So it is most often where tokens are told of.
+        """
+        attribution = self.text.attribution
+        return (
+            attribution is not None
+            and attribution.is_settled
+            and len(told.tokens) == 1
+            and told.tokens[0].text == text
+            and not told.passed
+            and (bool(self._names) or isinstance(told.event, Content))
+            and self.role_sent
+            and delta.keys() == {"content"}
+            and given.get("finish_reason", ...) is None
+            and "index" in given
+            and given.keys() <= _PLAIN
+        )
 
     async def _finish(self, reason: object) -> list[Told]:
         self.state = State.FINISHED
@@ -150,13 +174,13 @@ class Choice:
     def _chunk(self, delta: JsonObject, told: Told, given: JsonObject) -> JsonObject:
         """A chunk choice with this delta and what is said of its text; `given` has what no token is told by."""
         of_the_text = {name: value for name, value in given.items() if name in OF_THE_TEXT}
-        if has_tokens(given):
+        if has_tokens(given) or not self._names:  # a shape that is not ours to read may have tokens of the thinking
             of_the_text = dict.fromkeys(of_the_text)
         tokens = told.tokens if self._names else [token for token in told.tokens if token.count == 1]
         logprobs = [entry for token in tokens for entry in token.logprobs]
         ids = [*(told.passed if self._names else ()), *(one for token in tokens for one in token.ids)]
         if logprobs:
-            beside = given.get("logprobs")
+            beside = given.get("logprobs") if self._names else None
             of_the_text["logprobs"] = {**(beside if isinstance(beside, dict) else {}), "content": logprobs}
         if ids:
             of_the_text["token_ids"] = ids

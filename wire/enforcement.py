@@ -43,7 +43,7 @@ def enforce(prepared: Prepared) -> None:
     demand = Demand(
         calls=choice.calls,
         tools=choice.tools,
-        bound=_bound(choice, settings.tool_strict_level),
+        bound=bound_tools(choice, settings.tool_strict_level),
         parallel=prepared.request.parallel_tool_calls and not prepared.request.named_tool_choice,
         response=response,
     )
@@ -77,15 +77,16 @@ def _is_unconstrained(prepared: Prepared, dialect: Dialect) -> bool:
     return prepared.prompt is not None and dialect.completions != "constrained"
 
 
-def _bound(choice: ToolChoice, level: ToolStrictLevel) -> frozenset[str]:
+def bound_tools(choice: ToolChoice, level: ToolStrictLevel, *, at_auto: bool = False) -> frozenset[str]:
     """The tools whose arguments must follow their schema.
 
     As vLLM's documentation has it ("Constrained Decoding Behavior"): calls that are required follow it unless a
-    tool says `strict: false`, others where it says `strict: true`; at the level "parameter" all do.
+    tool says `strict: false`, others where it says `strict: true`; at the level "parameter" all do. `at_auto`: at the
+    level "auto", which says nothing, all follow it that do not say `strict: false`.
     """
     if level == "parameter":
         return frozenset(choice.tools)
-    unsaid = choice.calls == "required"
+    unsaid = choice.calls == "required" or (at_auto and level == "auto")
     return frozenset(name for name in choice.tools if choice.strict.get(name, unsaid))
 
 

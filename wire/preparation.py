@@ -9,6 +9,7 @@ from streamsieve.wire import json_text
 from streamsieve.wire.asking import ask_for_raw_text
 from streamsieve.wire.completions.prompt import ask_with_prompt, render_prompt
 from streamsieve.wire.enforcement import enforce
+from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.observing.observers import tell
 from streamsieve.wire.observing.record import Record
 from streamsieve.wire.observing.shadow import ask_for_tokens
@@ -38,21 +39,28 @@ def prepare(settings: Settings, path: str, headers: Headers, data: bytes) -> Pre
         return None
     if not isinstance(body, dict):
         return None
-    settings = settings.for_request(body.get("model"), headers)
-    prepared = Prepared(settings, "chat", "chat", path, headers, body, request_of(body, settings))
-    if settings.told:
-        prepared.record = _record(prepared)
+    prepared = _begun(settings, path, headers, body)
     try:
-        for step in _SHADOW_STEPS if settings.shadow else _STEPS:
+        routed = settings.for_request(body.get("model"), headers)
+        if routed is not settings:
+            prepared = _begun(routed, path, headers, body)
+        for step in _SHADOW_STEPS if routed.shadow else _STEPS:
             step(prepared)
     except Refused as refusal:
         if prepared.record is not None:
             prepared.record.outcome, prepared.record.status = "refused", refusal.status
             prepared.record.api = prepared.api
-            tell(settings.told, prepared.record)
+            tell(prepared.settings.told, prepared.record)
         raise
     if prepared.record is not None:
         prepared.record.request, prepared.record.api = prepared.request, prepared.api
+    return prepared
+
+
+def _begun(settings: Settings, path: str, headers: Headers, body: JsonObject) -> Prepared:
+    prepared = Prepared(settings, "chat", "chat", path, headers, body, request_of(body, settings))
+    if settings.told:
+        prepared.record = _record(prepared)
     return prepared
 
 
@@ -66,7 +74,7 @@ def _record(prepared: Prepared) -> Record:
         reasoning_parser=settings.reasoning_parser,
         request=prepared.request,
         asked=prepared.body,
-        keeps_text=settings.capture is not None,
+        most_kept=settings.max_body if settings.capture is not None else 0,
     )
 
 

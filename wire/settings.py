@@ -132,6 +132,10 @@ class Settings:
         for option in ("announce_calls", "capture_messages", "shadow"):
             if not isinstance(getattr(self, option), bool):
                 raise ConfigurationError(f"{option}: True or False, not {getattr(self, option)!r}")
+        if self.shadow and self.render_prompt is not None:
+            raise ConfigurationError("shadow: the upstream is asked for chat completions, so not with render_prompt")
+        if self.capture_messages and self.capture is None:
+            raise ConfigurationError("capture_messages: needs capture, the file that they are written to")
         paths = _sequence("paths", self.paths)
         for path in paths:
             if not isinstance(path, str) or not path.startswith("/"):

@@ -6,7 +6,7 @@ import logging
 
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.tokens import SpecialTokens
-from streamsieve.wire.attribution import Attribution, Token, Told, has_tokens, joined, tokens_of
+from streamsieve.wire.attribution import Attribution, Token, Told, joined, tokens_of
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import Parser, verbatim
 
@@ -35,9 +35,9 @@ class TextReader:
     async def feed(self, text: str, given: JsonObject = _NOTHING) -> list[Told]:
         """The next text; `given` is what tells of its tokens (`logprobs`, `token_ids`)."""
         text = self._whole_characters(text)
-        if has_tokens(given):
+        tokens = tokens_of(given, text, self._special) if given else []
+        if tokens:
             self.attribution = self.attribution or Attribution(from_the_start=not self._fed)
-            tokens = tokens_of(given, text, self._special)
         elif text:
             tokens = [Token(text)]
         else:

@@ -72,8 +72,11 @@ def _chosen(choice: object) -> tuple[Literal["none", "auto", "required"], list[s
             return "required", []  # no function is to be called
         case dict():
             return "required", [_name(choice)]
-        case _:
+        case str():
             raise Refused(f"Invalid value: {choice!r}. {_SUPPORTED}", "tool_choice", "invalid_value")
+        case _:
+            message = "Invalid type for 'tool_choice': expected a string or an object."
+            raise Refused(message, "tool_choice", "invalid_type")
 
 
 def _name(choice: object) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
+from prometheus_client import REGISTRY, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
+from streamsieve.backends import metrics_route
 from streamsieve.backends.application import application
+from streamsieve.backends.metrics_route import MetricsMiddleware
 from streamsieve.backends.replay import replay
 from streamsieve.wire.settings import Settings
 
@@ -58,3 +63,29 @@ async def test_they_want_the_key() -> None:
     app = application(replay(), OBSERVED, api_key="secret")
     assert (await asked(app)).status_code == 401
     assert (await asked(app, authorization="Bearer secret")).status_code == 200
+
+
+async def test_no_metric_is_there_twice() -> None:
+    theirs = generate_latest(REGISTRY).decode()
+    assert "python_info" in theirs
+    kept = "".join(line + "\n" for line in theirs.splitlines() if "streamsieve_" not in line)
+    text = (await asked(application(server(PlainTextResponse(kept)), OBSERVED))).text
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("fault", ["breaks off", "never answers"])
+async def test_a_backend_that_fails_keeps_nobody_from_ours(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics_route, "PATIENCE", 0.05)
+
+    async def backend(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]})
+        await send({"type": "http.response.body", "body": b"theirs 1\nth", "more_body": True})
+        if fault == "breaks off":
+            raise ConnectionError("gone")
+        await anyio.sleep_forever()
+
+    found = await asked(MetricsMiddleware(backend))
+    assert found.status_code == 200
+    assert "theirs" not in found.text
+    assert "streamsieve_exchanges_total" in found.text

@@ -175,3 +175,58 @@ async def test_a_stage_may_await_under_the_asynchronous_client(async_client, cha
     assert thought == "The tide — I look."
     message = (await wrapped.chat.completions.create(**chat)).choices[0].message
     assert json.loads(message.tool_calls[0].function.arguments) == {"port": "Bodø", "days": 2}
+
+
+def told_of(records):
+    return [(record.mode, record.status, record.outcome) for record in records]
+
+
+def test_observers_are_told_of_every_exchange(upstream, client, chat, events, done, parsers):
+    """Of errors, of connections that break, and of clients that leave early too."""
+
+    async def failing():
+        yield events("<think>Hm")
+        raise RuntimeError("the engine died")
+
+    async def whole():
+        yield events("Hm.</think>Hi") + events(finish="stop") + done
+
+    async def slow():
+        yield events("Hm.</think>Hi")
+        await asyncio.sleep(1)
+        yield events(finish="stop") + done
+
+    records = []
+    wrapped = wrap(client, observers=[records.append], **parsers)
+    upstream.script = [REFUSALS["429"]]
+    with pytest.raises(openai.RateLimitError):
+        wrapped.chat.completions.create(**chat)
+    upstream.script = [lambda _: upstream.streamed(failing())]
+    with pytest.raises(Exception, match=r"peer|incomplete|Connection"):
+        list(wrapped.chat.completions.create(**chat, stream=True))
+    upstream.script = [lambda _: upstream.streamed(whole()), lambda _: upstream.streamed(slow())]
+    list(wrapped.chat.completions.create(**chat, stream=True))
+    with wrapped.chat.completions.create(**chat, stream=True) as stream:
+        next(stream)
+    assert told_of(records) == [
+        ("pass", 429, "unread"),
+        ("stream", 200, "broken_off"),
+        ("stream", 200, "complete"),
+        ("stream", 200, "abandoned"),
+    ]
+
+
+async def test_asynchronous_clients_tell_them_too(upstream, async_client, chat, events, parsers):
+    async def failing():
+        yield events("<think>Hm")
+        raise RuntimeError("the engine died")
+
+    records = []
+    wrapped = wrap(async_client, observers=[records.append], **parsers)
+    upstream.script = [REFUSALS["429"], lambda _: upstream.streamed(failing())]
+    with pytest.raises(openai.RateLimitError):
+        await wrapped.chat.completions.create(**chat)
+    with pytest.raises(Exception, match=r"peer|incomplete|Connection"):
+        async for _ in await wrapped.chat.completions.create(**chat, stream=True):
+            pass
+    assert told_of(records) == [("pass", 429, "unread"), ("stream", 200, "broken_off")]

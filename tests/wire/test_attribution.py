@@ -207,3 +207,41 @@ def test_a_character_over_several_tokens_goes_with_the_last_of_them() -> None:
     event = b"data: %b\n\n" % orjson.dumps({"id": "c", "choices": [choice]})
     run(subject.feed(b'data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'))
     assert run(subject.feed(event)) == event
+
+
+SHAPES: dict[str, Any] = {
+    "of completions": lambda tokens: {"logprobs": {"tokens": tokens, "token_logprobs": [-1.0] * len(tokens)}},
+    "of strings": lambda tokens: {"logprobs": {"content": tokens}},
+    "a list": lambda tokens: {"logprobs": [{"token": token} for token in tokens]},
+    "ids that are none": lambda tokens: {"token_ids": tokens},
+    "of a refusal": lambda tokens: {"logprobs": {"content": None, "refusal": [entry(token) for token in tokens]}},
+    "ours and another": lambda tokens: {"logprobs": {"content": [entry(token) for token in tokens], "x": tokens}},
+    "without text": lambda tokens: {"logprobs": {"content": [{"logprob": -1.0, "x": token} for token in tokens]}},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("chunks", [[["SECRET"], ["</think>", "Hi"], ["!"]], [["SECRET", "</think>", "Hi"], ["!"]]])
+def test_no_shape_of_tokens_tells_of_thinking_that_is_not_wanted(shape: str, chunks: list[list[str]]) -> None:
+    subject = exchange({}, include_reasoning=False)
+    subject.start(200, [(b"content-type", b"text/event-stream")])
+    out = b""
+    for tokens in chunks:
+        choice = {"index": 0, "delta": {"content": "".join(tokens)}, **SHAPES[shape](tokens)}
+        out += run(subject.feed(b"data: %b\n\n" % orjson.dumps({"id": "c", "choices": [choice]})))
+    assert b"Hi" in out + run(subject.close())
+    assert b"SECRET" not in out
+    tokens = [token for chunk in chunks for token in chunk]
+    reply = whole(exchange({}, include_reasoning=False), tokens, **SHAPES[shape](tokens))
+    assert "SECRET" not in json.dumps(reply)
+
+
+def test_tokens_that_are_alike_are_not_taken_for_each_other() -> None:
+    """The second " " waits, the first has come with the text before it."""
+    subject = exchange({"reasoning_parser": None})
+    chunks = streamed(subject, [["a"], [" "], [" "], ["b"], [" "], [" ", "c"]])
+    ids = [one for chunk in chunks for choice in chunk["choices"] for one in choice.get("token_ids", ())]
+    assert ids == list(range(1, 8))
+    texts = [choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"]]
+    assert "".join(filter(None, texts)) == "a  b  c"
+    assert trays(chunks) == {"content": ["a", " ", " ", "b", " ", " ", "c"]}

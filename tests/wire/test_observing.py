@@ -92,6 +92,33 @@ def test_how_an_exchange_ended(end: str, outcome: str) -> None:
     assert [record.outcome for record in told] == [outcome]
 
 
+@pytest.mark.parametrize(
+    ("last", "outcome"),
+    [
+        (b"data: [DONE]\n\n", "complete"),
+        (b'data: {"error": {"message": "out of memory"}}\n\n', "broken_off"),
+        (b"", "broken_off"),
+    ],
+)
+@pytest.mark.parametrize("leaves", [False, True])
+def test_how_a_stream_ended(last: bytes, outcome: str, leaves: bool) -> None:
+    told = Told()
+    subject = exchange(Settings(tool_parser="hermes", observers=[told]), [events("a")[0], last])
+    if not leaves:
+        run(subject.close())
+    run(subject.aclose())
+    assert [record.outcome for record in told] == ["abandoned" if leaves and not last else outcome]
+
+
+@pytest.mark.parametrize("model", ["m" * 100_000, "\ud83d"])
+def test_a_name_of_a_model_may_be_anything(model: str) -> None:
+    told = Told()
+    subject = Exchange(Settings(tool_parser="hermes", observers=[told]), json.dumps({"model": model}).encode())
+    run(subject.aclose())
+    name = told[-1].model or ""
+    assert len(name.encode()) <= 256
+
+
 def test_a_body_that_is_not_read_is_told_of_too() -> None:
     told = Told()
     subject = exchange(Settings(tool_parser="hermes", observers=[told]), [b"<p>"], kind=b"text/html")
@@ -105,6 +132,14 @@ def test_a_refusal_is_told_of() -> None:
     subject = Exchange(settings, orjson.dumps({"messages": [], "tool_choice": "required"}))
     assert subject.refusal is not None
     assert [(record.outcome, record.status) for record in told] == [("refused", 400)]
+
+
+def test_a_refusal_of_a_header_is_told_of_too() -> None:
+    told = Told()
+    settings = Settings(tool_parser="hermes", observers=[told], header_parsers=["mistral"])
+    subject = Exchange(settings, b'{"messages": []}', headers=[(b"x-streamsieve-tool-parser", b"xlam")])
+    assert subject.refusal is not None
+    assert [(record.outcome, record.status, record.format) for record in told] == [("refused", 400, "hermes")]
 
 
 def test_an_observer_that_fails_fails_no_reply(caplog: pytest.LogCaptureFixture) -> None:
@@ -185,6 +220,8 @@ def test_without_a_span_nothing_happens() -> None:
         ({"observers": "log"}, "observers: a list"),
         ({"capture": "/nowhere/at/all"}, "capture: /nowhere/at/all: "),
         ({"shadow": "yes"}, "shadow: True or False"),
+        ({"shadow": True, "render_prompt": print}, "shadow: .*render_prompt"),
+        ({"capture_messages": True}, "capture_messages: needs capture"),
     ],
 )
 def test_what_cannot_be_told_is_refused_at_the_start(options: Any, message: str) -> None:
@@ -232,9 +269,10 @@ THEIRS = {
 def test_a_shadow_compares_and_passes_on(whole: bool, theirs: Any, differs: Any, asked: bool) -> None:
     told = Told()
     settings = Settings(tool_parser="hermes", reasoning_parser="qwen3", shadow=True, observers=[told], upstream="vllm")
-    request = {"messages": [], "tools": TOOLS, "stream": not whole, **({"logprobs": True} if asked else {})}
+    told_of_tokens = {"logprobs": True, "return_token_ids": True}
+    request = {"messages": [], "tools": TOOLS, "stream": not whole, **(told_of_tokens if asked else {})}
     subject = Exchange(settings, orjson.dumps(request))
-    assert orjson.loads(subject.request_body) == {**request, "logprobs": True}
+    assert orjson.loads(subject.request_body) == {**request, **told_of_tokens}
     fields = dict(theirs)
     if calls := fields.pop("tool_calls", None):
         fields["tool_calls"] = [
@@ -248,12 +286,14 @@ def test_a_shadow_compares_and_passes_on(whole: bool, theirs: Any, differs: Any,
         "logprobs": {"content": [{"token": token, "logprob": -1.0, "bytes": None} for token in tokens]},
         "finish_reason": "tool_calls" if calls else "stop",
     }
-    body = orjson.dumps({"id": "c", "choices": [choice]})
+    kept = choice if asked else {**choice, "logprobs": None}
+    choice["token_ids"] = list(range(len(tokens)))
+    body = orjson.dumps({"id": "c", "choices": [choice], "prompt_token_ids": [1]})
     subject.start(200, [(b"content-type", b"application/json" if whole else b"text/event-stream")])
     sent = run(subject.feed(body if whole else b"data: %b\n\n" % body)) + run(subject.close())
     run(subject.aclose())
     got = orjson.loads(sent.removeprefix(b"data: "))
-    assert got == {"id": "c", "choices": [choice if asked else {**choice, "logprobs": None}]}
+    assert got == (orjson.loads(body) if asked else {"id": "c", "choices": [kept]})
     assert told[0].choices[0].differs == differs
 
 
@@ -265,3 +305,47 @@ def test_a_shadow_without_tokens_compares_nothing() -> None:
     assert run(subject.feed(sent[-1])) == sent[-1]
     run(subject.aclose())
     assert told[0].choices[0].differs is None
+
+
+def shadowed(told: Told, pieces: list[tuple[dict[str, Any], str | None]], **options: Any) -> None:
+    """A streamed reply in shadow mode, of these deltas and the token that each came with."""
+    settings = Settings(tool_parser="hermes", reasoning_parser="qwen3", shadow=True, observers=[told], **options)
+    subject = exchange(settings, [])
+    for place, (delta, token) in enumerate(pieces, 1):
+        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": "stop" if place == len(pieces) else None}
+        if token is not None:
+            choice["logprobs"] = {"content": [{"token": token, "logprob": -1.0, "bytes": None}]}
+        run(subject.feed(b"data: %b\n\n" % orjson.dumps({"id": "c", "choices": [choice]})))
+    run(subject.close())
+    run(subject.aclose())
+
+
+def test_a_chunk_of_nothing_but_a_marker_counts() -> None:
+    told = Told()
+    shadowed(told, [({"reasoning": "Hm"}, "Hm"), ({}, "</think>"), ({"content": "Hi"}, "Hi")])
+    assert told[0].choices[0].differs == ()
+
+
+def test_a_reply_that_is_not_all_known_is_neither_compared_nor_recorded(tmp_path: Any) -> None:
+    told, file = Told(), tmp_path / "captured.jsonl"
+    shadowed(told, [({"content": "Hm"}, "Hm"), ({"content": "Hi"}, None), ({"content": "Ho"}, "Ho")], capture=file)
+    assert told[0].choices[0].differs is None
+    assert file.read_bytes() == b""
+
+
+@pytest.mark.parametrize("shadow", [False, True])
+def test_a_long_reply_takes_no_memory_for_ever(tmp_path: Any, caplog: Any, shadow: bool) -> None:
+    told, file = Told(), tmp_path / "captured.jsonl"
+    pieces: list[tuple[dict[str, Any], str | None]] = [({"content": f"</think>{SECRET}"}, f"</think>{SECRET}")] * 50
+    if shadow:
+        shadowed(told, pieces, capture=file, max_body=4096)
+    else:
+        settings = Settings(tool_parser="hermes", observers=[told], capture=file, max_body=4096)
+        subject = exchange(settings, events(*[SECRET] * 50))
+        run(subject.close())
+        run(subject.aclose())
+        assert "is not recorded" in caplog.text
+    assert told[0].choices[0].differs is None
+    assert told[0].choices[0].texts == []
+    assert file.read_bytes() == b""
+    assert SECRET not in caplog.text

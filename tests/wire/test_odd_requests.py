@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +73,50 @@ def test_any_request(options: Settings, choice: Any, parameters: Any, answer: An
         assert isinstance(json.loads(exchange.request_body), dict)
     else:
         assert exchange.refusal.status == 400
+
+
+def of_items(levels: int) -> str:
+    return '{"items":' * levels + "{}" + "}" * levels
+
+
+def of_choices(levels: int) -> str:
+    return '{"anyOf":[' * (levels // 2) + "{}" + "]}" * (levels // 2)
+
+
+@pytest.mark.parametrize("upstream", ["vllm", "llama.cpp"])
+@pytest.mark.parametrize("parser", ["hermes", "qwen3_coder", "pythonic"])
+@pytest.mark.parametrize("schema", [of_items, of_choices])
+@pytest.mark.parametrize(("levels", "served"), [(98, True), (102, False), (900, False)])
+def test_a_schema_may_nest_only_so_deep(
+    upstream: Any, parser: str, schema: Callable[[int], str], levels: int, served: bool
+) -> None:
+    tool = f'{{"type": "function", "function": {{"name": "f", "parameters": {schema(levels)}}}}}'
+    data = f'{{"messages": [], "tool_choice": "required", "tools": [{tool}]}}'.encode()
+    refusal = Exchange(Settings(upstream=upstream, tool_parser=parser), data).refusal
+    assert (refusal is None) == served
+    assert refusal is None or "nests deeper" in refusal.message
+
+
+DEEP = "[" * 1010 + "]" * 1010
+"""Nested about as deep as JSON is read, and deeper than Python can show."""
+K2: Any = {"tool_parser": "k2_horizon", "reasoning_parser": "k2_horizon"}
+HERMES: Any = {"tool_parser": "hermes", "reasoning_parser": "qwen3", "responses": "translate"}
+CHOOSING = '{"input": "a", "tools": [{"type": "function", "name": "ping"}], "tool_choice": {"type": %s}}'
+DEEPLY_ODD: list[tuple[dict[str, Any], str, str, str]] = [
+    (K2, "/chat/completions", '{"reasoning_effort": %s}', "chat_template_kwargs"),
+    (HERMES, "/chat/completions", '{"tool_choice": %s}', "tool_choice"),
+    (HERMES, "/responses", '{"input": [{"type": %s}]}', "input[0].type"),
+    (HERMES, "/responses", '{"input": [{"role": %s}]}', "input[0].role"),
+    (HERMES, "/responses", CHOOSING, "tool_choice.function.name"),
+]
+
+
+@pytest.mark.parametrize(("options", "path", "body", "param"), DEEPLY_ODD)
+def test_a_value_that_cannot_even_be_shown(options: dict[str, Any], path: str, body: str, param: str) -> None:
+    refusal = Exchange(Settings(**options), body.replace("%s", DEEP).encode(), path=path).refusal
+    assert refusal is not None
+    assert refusal.param == param
+    assert len(refusal.body) < 2_000
 
 
 RESPONSES = [

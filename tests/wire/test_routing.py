@@ -113,3 +113,23 @@ def test_headers_choose_nothing_unless_that_is_allowed() -> None:
 def test_a_parser_that_is_none_cannot_be_allowed() -> None:
     with pytest.raises(ConfigurationError, match=r"header_parsers.*misstral"):
         Settings(header_parsers=["misstral"])
+
+
+class Unhashable(list[object]):
+    """An observer, as a dataclass may be one too."""
+
+    def __call__(self, record: object) -> None:
+        self.append(record)
+
+
+def test_an_observer_need_not_be_hashable() -> None:
+    settings = Settings(models=MODELS, header_parsers=["hermes"], observers=[Unhashable()])
+    routed = settings.for_request("my-coder-7b", [(b"x-streamsieve-tool-parser", b"hermes")])
+    assert routed.tool_parser == "hermes"
+    assert routed.told[0] is settings.told[0]
+
+
+def test_models_of_one_pattern_share_their_settings() -> None:
+    """Else whoever asks for a new name each time has the files of the options read each time."""
+    settings = Settings(models=MODELS)
+    assert settings.for_request("a-coder", ()) is settings.for_request("b-coder", ())

@@ -72,7 +72,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"tool_choice": allowed("any", "a"), "tools": TOOLS}, "tool_choice.allowed_tools", "is 'auto' or 'required'"),
     ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice.allowed_tools", "it has a 'mode'"),
     ({"tool_choice": "always", "tools": TOOLS}, "tool_choice", "Supported values are: 'none', 'auto', and 'required'."),
-    ({"tool_choice": 7, "tools": TOOLS}, "tool_choice", "Invalid value: 7."),
+    ({"tool_choice": 7, "tools": TOOLS}, "tool_choice", "Invalid type for 'tool_choice'"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,10 @@ from streamsieve.parsers.events import CallEnd, CallStart, Event, Repaired
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire.json_text import JsonObject
+
+_logger = logging.getLogger(__name__)
+_OF_A_CHUNK = 64
+"""Bytes that a chunk takes beside its text, about."""
 
 Outcome = Literal["complete", "broken_off", "abandoned", "unread", "refused"]
 """How an exchange ended: the upstream ended its body; it failed within it; the client left; the body was none that we
@@ -32,12 +37,13 @@ _OF_RULES: dict[str, CallOutcome] = {
 class Heard:
     """What the parser of one choice took and said.
 
-    `texts`: what it was fed, and `reply` what came of it, where these are kept. `rules`: how often each was
+    `texts`: what it was fed, and `reply` what came of it, where these are kept: while they take no more than
+    about `most_kept` bytes. `rules`: how often each was
     applied. `most_held`: the most characters that waited at once. `finish_reason`: the upstream's.
     `differs`: the trays in which the upstream's own sorting differs (shadow mode); None where nobody looked.
     """
 
-    keeps_text: bool = False
+    most_kept: int = 0
     texts: list[str] = field(default_factory=list)
     rules: Counter[str] = field(default_factory=Counter)
     calls_begun: int = 0
@@ -46,13 +52,13 @@ class Heard:
     finish_reason: str | None = None
     differs: tuple[str, ...] | None = None
     _held: int = 0
+    _kept: int = 0
     _collector: Collector = field(default_factory=Collector)
 
     def note(self, text: str, events: Sequence[Event]) -> None:
         """The parser was fed `text`, and these events came."""
-        if self.keeps_text:
-            self.texts += [text] if text else []
-            self._collector.add(events)
+        if self.most_kept:
+            self._keep(text, events)
         if not events:
             self._held += len(text)
             self.most_held = max(self.most_held, self._held)
@@ -66,6 +72,19 @@ class Heard:
                     self.calls_ended += 1
                 case Repaired(rule=rule):
                     self.rules[rule] += 1
+
+    def forget(self) -> None:
+        """Keep nothing of the text: it is too long, or not all of it is known."""
+        self.most_kept = 0
+        self.texts, self._collector = [], Collector()
+
+    def _keep(self, text: str, events: Sequence[Event]) -> None:
+        self.texts += [text] if text else []
+        self._collector.add(events)
+        self._kept += len(text) + _OF_A_CHUNK
+        if self._kept > self.most_kept:
+            _logger.warning("a reply over max_body (%d bytes) is not recorded", self.most_kept)
+            self.forget()
 
     def reply(self, request: Request) -> Message:
         """The whole reply, where it is kept."""
@@ -83,11 +102,12 @@ class Heard:
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """One exchange. No text of the request or the reply is in it, unless `keeps_text`.
+    """One exchange. No text of the reply is in it, unless `most_kept` is above 0 (`Heard`).
 
-    `format`: the name of the format that reads it, "none" without one. `model`: the request's, if long cut. `mode`: how the body was read.
-    `seconds`: from the request to the end; `first_seconds`: to the first bytes for the client, None where
-    there were none; `parse_seconds`: of that in the parser and round it. `usage`: the upstream's last.
+    `format`: the name of the format that reads it, "none" without one. `model`: as the request has it, cut
+    where it is long. `mode`: how the body was read. `seconds`: from the request to the end; `first_seconds`:
+    to the first bytes for the client, None where there were none; `parse_seconds`: of that in the parser and
+    round it. `asked`: the body of the request.
     """
 
     format: str
@@ -97,7 +117,7 @@ class Record:
     reasoning_parser: str | None = None
     request: Request
     asked: JsonObject
-    keeps_text: bool = False
+    most_kept: int = 0
     mode: Literal["pass", "stream", "whole"] = "pass"
     status: int = 0
     outcome: Outcome = "unread"
@@ -113,4 +133,4 @@ class Record:
 
     def choice(self, index: int) -> Heard:
         """What is heard of one choice."""
-        return self.choices.setdefault(index, Heard(self.keeps_text))
+        return self.choices.setdefault(index, Heard(self.most_kept))

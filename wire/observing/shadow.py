@@ -7,42 +7,55 @@ from dataclasses import dataclass, field
 
 from streamsieve.parsers.results import Collector, Message, ToolCall
 from streamsieve.wire import json_text, sse
-from streamsieve.wire.attribution import has_tokens, text_of_tokens
+from streamsieve.wire.attribution import text_of_tokens
 from streamsieve.wire.body import Mode
-from streamsieve.wire.delta import REASONING_NAMES, index_of
+from streamsieve.wire.delta import REASONING_NAMES, TRAYS, index_of
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
 from streamsieve.wire.prepared import Prepared
 from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.unasked_ids import without_ids
+
+_OF_A_DELTA = 64
+"""Bytes that a delta takes beside its text, about."""
 
 
 def ask_for_tokens(prepared: Prepared) -> None:
-    """Have the upstream tell of its tokens, which is where the text is that it sorts away."""
-    if prepared.settings.shadow and prepared.upstream_api == "chat" and not prepared.body.get("logprobs"):
-        prepared.send({**prepared.body, "logprobs": True})
-        prepared.keep_logprobs = False
+    """Have the upstream tell of its tokens, which is where the text is that it sorts away.
+
+    It is asked for their ids too, where it has any: else vLLM leaves chunks out that have nothing but markers.
+    """
+    body, dialect = prepared.body, prepared.settings.dialect
+    if prepared.upstream_api != "chat":
+        return
+    ids = dialect.token_ids if dialect is not None else {}
+    prepared.keep_logprobs = bool(body.get("logprobs"))
+    prepared.keep_ids = all(body.get(name) == value for name, value in ids.items())
+    if not (prepared.keep_logprobs and prepared.keep_ids):
+        prepared.send({**body, "logprobs": True, **ids})
 
 
 @dataclass(slots=True)
 class _Theirs:
     """What the upstream made of a choice."""
 
-    reasoning: str = ""
-    content: str = ""
-    calls: dict[int, list[str]] = field(default_factory=dict)
+    reasoning: list[str] = field(default_factory=list)
+    content: list[str] = field(default_factory=list)
+    calls: dict[int, tuple[list[str], list[str]]] = field(default_factory=dict)
+    """The pieces of each call's name and arguments."""
     finish_reason: str | None = None
 
     def add(self, fields: JsonObject) -> None:
         """The next delta, or the whole message."""
-        self.reasoning += next((text for name in REASONING_NAMES if isinstance(text := fields.get(name), str)), "")
-        self.content += _text(fields.get("content"))
+        self.reasoning.append(next((text for name in REASONING_NAMES if (text := _text(fields.get(name)))), ""))
+        self.content.append(_text(fields.get("content")))
         calls = fields.get("tool_calls")
         for place, call in enumerate(calls if isinstance(calls, list) else ()):
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
-                known = self.calls.setdefault(index_of({"index": place, **call}), ["", ""])
-                known[0] += _text(function.get("name"))
-                known[1] += _text(function.get("arguments"))
+                name, arguments = self.calls.setdefault(index_of({"index": place, **call}), ([], []))
+                name.append(_text(function.get("name")))
+                arguments.append(_text(function.get("arguments")))
 
 
 class _Compared:
@@ -56,16 +69,19 @@ class _Compared:
         self._text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
         self._ours = Collector()
         self._theirs = _Theirs()
+        self._left = settings.max_body  # so many bytes more may be kept
         self._is_known = True
 
     async def read(self, fields: JsonObject, choice: JsonObject) -> None:
         """The next delta, or the whole message, of `choice`."""
-        self._theirs.add(fields)
-        if has_tokens(choice):
-            told = await self._text.feed(text_of_tokens(choice))
+        text = text_of_tokens(choice)
+        self._left -= len(text) + _OF_A_DELTA
+        if self._left < 0 or (not text and any(fields.get(name) for name in TRAYS)):
+            self._give_up()  # it is too long, or this text came without its tokens
+        if self._is_known:
+            self._theirs.add(fields)
+            told = await self._text.feed(text)
             self._ours.add(one.event for one in told if one.event)
-        elif any(fields.get(name) for name in ("content", "tool_calls", *REASONING_NAMES)):
-            self._is_known = False  # this text came without its tokens
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             self._theirs.finish_reason = reason
@@ -74,9 +90,17 @@ class _Compared:
     async def aclose(self) -> None:
         await self._text.aclose()
 
+    def _give_up(self) -> None:
+        """Not all of the text is known, so there is nothing to compare, nor to record."""
+        self._is_known = False
+        self._theirs, self._ours = _Theirs(), Collector()
+        if self._heard is not None:
+            self._heard.forget()
+
     async def _end(self, reason: str) -> None:
         engines = "stop" if reason == "tool_calls" else reason
-        self._ours.add(one.event for one in await self._text.finish(engines) if one.event)
+        told = await self._text.finish(engines)
+        self._ours.add(one.event for one in told if one.event)
         if self._heard is not None and self._is_known:
             self._heard.differs = _differences(self._ours.message(engines, self._request), self._theirs)
 
@@ -117,8 +141,8 @@ class ShadowStream:
             return event.raw
         for choice in choices:
             await self._read(choice)
-        kept = _kept(choices, self._prepared)
-        return event.raw if kept is choices else sse.encode(json_text.encode({**chunk, "choices": kept}), event.fields)
+        kept = _kept(chunk, choices, self._prepared)
+        return event.raw if kept == chunk else sse.encode(json_text.encode(kept), event.fields)
 
     async def _read(self, choice: object) -> None:
         delta = choice.get("delta") if isinstance(choice, dict) else None
@@ -146,25 +170,33 @@ async def compare_whole(body: bytes, prepared: Prepared) -> bytes:
                 await compared.read(message, choice)
             finally:
                 await compared.aclose()
-    kept = _kept(choices, prepared)
-    return body if kept is choices else json_text.encode({**completion, "choices": kept})
+    kept = _kept(completion, choices, prepared)
+    return body if kept == completion else json_text.encode(kept)
 
 
-def _kept(choices: list[object], prepared: Prepared) -> list[object]:
-    """The choices without the log probabilities that the client did not ask for."""
-    if prepared.keep_logprobs or not any(isinstance(choice, dict) and choice.get("logprobs") for choice in choices):
-        return choices
-    return [{**choice, "logprobs": None} if isinstance(choice, dict) else choice for choice in choices]
+def _kept(reply: JsonObject, choices: list[object], prepared: Prepared) -> JsonObject:
+    """The reply, or a chunk of it, without the log probabilities and ids that the client did not ask for."""
+    if prepared.keep_logprobs and prepared.keep_ids:
+        return reply
+    kept = [_kept_choice(choice, prepared) if isinstance(choice, dict) else choice for choice in choices]
+    reply = reply if prepared.keep_ids else without_ids(reply)
+    return {**reply, "choices": kept}
+
+
+def _kept_choice(choice: JsonObject, prepared: Prepared) -> JsonObject:
+    if not prepared.keep_logprobs and choice.get("logprobs"):
+        choice = {**choice, "logprobs": None}
+    return choice if prepared.keep_ids else without_ids(choice)
 
 
 def _differences(ours: Message, theirs: _Theirs) -> tuple[str, ...]:
     """The trays that differ, white space round text aside: what engines strip of it is not what is looked for."""
     pairs = {
-        "reasoning": (_bare(ours.reasoning), _bare(theirs.reasoning)),
-        "content": (_bare(ours.content), _bare(theirs.content)),
+        "reasoning": (_bare(ours.reasoning), _bare("".join(theirs.reasoning))),
+        "content": (_bare(ours.content), _bare("".join(theirs.content))),
         "tool_calls": (
             [_call(call) for call in ours.tool_calls],
-            [_call(ToolCall("", name, arguments)) for _, (name, arguments) in sorted(theirs.calls.items())],
+            [_call(ToolCall("", "".join(name), "".join(json))) for _, (name, json) in sorted(theirs.calls.items())],
         ),
         "finish_reason": (ours.finish_reason, theirs.finish_reason),
     }

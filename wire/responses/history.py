@@ -66,7 +66,9 @@ def _take(item: object, where: Place, history: _History) -> None:
     if not isinstance(item, dict):
         _refuse(where, "an object")
     kind = item.get("type", "message")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    if not isinstance(kind, str):
+        _refuse(f"{where}.type", "a string")
+    reader = _READERS.get(kind)
     if reader is None:
         raise Refused(
             f"{where}: items of type {kind!r} cannot be sent to a chat completions upstream; "
@@ -78,7 +80,8 @@ def _take(item: object, where: Place, history: _History) -> None:
 
 
 def _take_message(item: JsonObject, where: Place, history: _History) -> None:
-    role = _ROLES.get(str(item.get("role")))
+    given = item.get("role")
+    role = _ROLES.get(given) if isinstance(given, str) else None
     if role is None:
         _refuse(f"{where}.role", f"one of {', '.join(_ROLES)}")
     if role == "assistant":

@@ -79,7 +79,7 @@ def _tools(body: JsonObject) -> JsonObject:
             choice, tools = mode, _allowed(tools, allowed)
         case {"type": "function", "name": str(name)}:
             choice = {"type": "function", "function": {"name": name}}
-        case {"type": kind}:
+        case {"type": str(kind)}:
             raise Refused(
                 f"tool_choice: {kind!r} cannot be asked of a chat completions upstream; choices: none, auto, "
                 "required, a function with its name, allowed_tools.",

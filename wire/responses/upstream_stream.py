@@ -18,17 +18,20 @@ class UpstreamStream:
     """One response. What is not of a message that is parsed goes on, numbered anew.
 
     A message's items are done at the response's end, where it is known whether it was cut. A response
-    whose end the upstream leaves out gets none from us: what is held goes out, and its items stay open.
+    whose end the upstream leaves out gets none from us: what is held goes out, its items stay open, and an
+    error event says that it broke off, where the upstream has not said so.
     """
 
     mode: Literal["stream"] = "stream"
 
     def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
         self._decoder = sse.Decoder(prepared.settings.max_body)
         self._writer = EventWriter()
         self._sorter = Sorter(prepared, Output(self._writer, prepared), whole=False)
         self._patterns = DeltaPatterns()  # of the newest message, while that is steady
-        self._is_over = False
+        self._has_begun = False
+        self._is_over = False  # the client is told how it ended
 
     async def feed(self, data: bytes) -> bytes:
         """What the client gets for the next bytes of the body: whole events, or nothing."""
@@ -41,17 +44,24 @@ class UpstreamStream:
     async def close(self) -> bytes:
         """The body has ended. What it ended in, if it is no whole event, comes last and unchanged."""
         rest = self._decoder.close()
+        if self._has_begun and not self._is_over:
+            return await self.break_off()
         return await self._sorter.end(None) + (rest.raw if rest else b"")
 
     async def break_off(self) -> bytes:
         """The body broke: what is held, and an error event that says so. Half an event is dropped."""
         if self._is_over:
             return b""
+        self._fail()
         return await self._sorter.end(None) + self._writer.write("error", {**BROKEN_OFF, "param": None})
 
     async def aclose(self) -> None:
         """Free the parsers; nothing is emitted."""
         await self._sorter.aclose()
+
+    def _fail(self) -> None:
+        self._is_over = True
+        self._prepared.note_end("broken_off")
 
     async def _alike(self, raw: bytes) -> bytes | None:
         """The events for one that differs from an earlier delta only in text and number; None for any other."""
@@ -67,6 +77,7 @@ class UpstreamStream:
             return alike
         if event.data == sse.DONE:
             self._patterns.forget()
+            self._is_over = True
             return await self._sorter.end(None) + event.raw
         try:
             body = json_text.decode(event.data)
@@ -74,6 +85,7 @@ class UpstreamStream:
             return event.raw
         if not isinstance(body, dict):
             return event.raw
+        self._has_begun = True
         if body.get("type") != _TEXT:
             self._patterns.forget()
         match body:
@@ -82,6 +94,7 @@ class UpstreamStream:
             case {"type": str(kind), "response": dict(response)} if kind in _TERMINAL:
                 return await self._terminal(kind, body, response, event)
         if body.get("error") or body.get("type") == "error" or event.is_error:
+            self._fail()
             return await self._sorter.end(None) + self._pass(body, event)
         return self._pass(body, event)
 

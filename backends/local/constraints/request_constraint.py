@@ -19,7 +19,9 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import JsonObject, json
 from streamsieve.parsers.thinking_watch import MessageWatch, ThinkingWatch
+from streamsieve.wire.enforcement import bound_tools
 from streamsieve.wire.refusal import Refused
+from streamsieve.wire.settings import ToolStrictLevel
 from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
 
 _logger = logging.getLogger(__name__)
@@ -32,11 +34,13 @@ class Options:
     """How one server constrains.
 
     `enable_in_reasoning`: thinking is bound too, from the first token of a reply. `inexpressible`: what becomes of a
-    request whose demand the format of the model has no grammar for, an error or a free reply.
+    request whose demand the format of the model has no grammar for, an error or a free reply. `tool_strict_level`: as
+    in `Settings`, but that at "auto" the arguments of tools that say nothing are bound.
     """
 
     enable_in_reasoning: bool = False
     inexpressible: Literal["refuse", "best effort"] = "refuse"
+    tool_strict_level: ToolStrictLevel = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +150,8 @@ class RequestConstraints:
             choice = NO_CALLS
         places = {name: index for index, name in enumerate(request.tools)}
         for name, schema in choice.tools.items() if choice.calls != "none" else ():
-            unenforced += _checked(schema, f"tools[{places[name]}]", strict=choice.strict.get(name, False))
+            strict = self._options.tool_strict_level == "parameter" or choice.strict.get(name, False)
+            unenforced += _checked(schema, f"tools[{places[name]}]", strict=strict)
         if choice.calls == "none" and wanted is None:
             return None
         return await self._demand(choice, wanted, request, unenforced)
@@ -159,10 +164,11 @@ class RequestConstraints:
         self, choice: ToolChoice, wanted: Demanded | None, request: Request, unenforced: list[str]
     ) -> Grammar | None:
         param = "tools" if choice.calls == "required" or wanted is None else wanted.param
+        level = self._options.tool_strict_level
         demand = Demand(
             calls=choice.calls,
             tools=choice.tools,
-            bound=frozenset(name for name in choice.tools if choice.strict.get(name, True)),
+            bound=bound_tools(choice, level, at_auto=True),
             parallel=request.parallel_tool_calls and not request.named_tool_choice,
             response=_response(wanted) if choice.calls != "required" else None,
         )
@@ -175,7 +181,7 @@ class RequestConstraints:
             unenforced.append("calls")
             return None
         except Refused:
-            strict = frozenset(name for name, is_strict in choice.strict.items() if is_strict)
+            strict = bound_tools(choice, level)
             if choice.calls != "auto" or strict == demand.bound:
                 raise
         # A schema that has no grammar is no reason to refuse a request that only offers its tool.

@@ -194,7 +194,10 @@ class Engine:
         row.job.finish_reason = finish
         self._forget(entry)
         self._counts.job(now - entry.since)
-        failure = None if row.failure is None else EngineFailed(f"the constraint failed: {row.failure}")
+        if row.failure is None:
+            return Delivery(entry.mailbox, outcome.tokens, ended=True)
+        logger.error("a reply failed: %s: %s", type(row.failure).__name__, row.failure, exc_info=row.failure)
+        failure = EngineFailed(f"the constraint failed: {row.failure}")
         return Delivery(entry.mailbox, outcome.tokens, ended=True, failure=failure)
 
     def _fail(self, worker: Worker, error: Exception) -> None:

@@ -15,7 +15,7 @@ FinishReason = Literal["stop", "length", "error", "cancelled"]
 sequence. `error`: the engine failed while the job ran. `cancelled`: nobody waits for it any more."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Job:
     """One reply to generate.
 

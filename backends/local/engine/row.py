@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from streamsieve.backends.local.sampling.sampler import RowSampler
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """The state of a job on the engine's thread.
 

@@ -153,7 +153,7 @@ def _take(row: Row, token: Token, longest: int) -> Outcome:
     finish: FinishReason | None = None
     if token.id in job.stop_token_ids or _is_done(row):
         finish = "stop"
-    elif row.generated >= job.max_tokens or len(row.tokens) >= longest:
+    elif row.failure is None and (row.generated >= job.max_tokens or len(row.tokens) >= longest):
         finish = "length"
     return Outcome(row, [token], finish)
 

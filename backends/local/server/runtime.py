@@ -73,6 +73,7 @@ class Runtime:
         binding = Options(
             enable_in_reasoning=options.enable_in_reasoning,
             inexpressible="refuse" if settings.enforcement == "always" else "best effort",
+            tool_strict_level=settings.tool_strict_level,
         )
         engine = _engine(model, options)
         engine.start()

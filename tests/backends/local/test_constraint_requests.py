@@ -18,6 +18,7 @@ from streamsieve.parsers.formats.harmony import HarmonyMessages
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from streamsieve.wire.refusal import Refused
+from streamsieve.wire.settings import ToolStrictLevel
 from tests.backends.local.constraint_kit import may_come, say, write
 
 Body = Mapping[str, object]
@@ -79,9 +80,11 @@ class Server:
         assert written.finish == "stop", written.text
         return written.text
 
-    async def takes(self, body: Body, text: str, format: Format | None = None) -> bool:
+    async def takes(
+        self, body: Body, text: str, format: Format | None = None, *, options: Options | None = None
+    ) -> bool:
         """Whether a reply may be this text."""
-        made = await self.of(body, format)
+        made = await self.of(body, format, options=options)
         assert made is not None
         constraint = made.start()
         for token in self.encode(text):
@@ -193,6 +196,8 @@ async def test_nothing_demanded(server: Server, body: Body) -> None:
             "structured_outputs.regex",
             "requires calls",
         ),
+        ({"structured_outputs": {"choice": ["\ud800"]}}, "structured_outputs.choice", "choice"),
+        (as_json({"type": "string", "format": {}, "maxLength": 3}, strict=True), "response_format", "format"),
         ({"thinking_token_budget": -1}, "thinking_token_budget", "at least 0"),
         ({"thinking_token_budget": True}, "thinking_token_budget", "at least 0"),
         (as_json(PASSED_OVER, strict=True), "response_format", "uniqueItems"),
@@ -211,6 +216,11 @@ async def test_refused(server: Server, body: Body, param: str, said: str) -> Non
     assert said in refused.value.message
     assert "/project/cpp" not in refused.value.message
     assert refused.value.status == 400
+
+
+async def test_a_grammar_without_a_text(server: Server) -> None:
+    with pytest.raises(Refused, match="no text"):
+        await server.of({"structured_outputs": {"grammar": "root ::= root"}})
 
 
 @pytest.mark.parametrize("format", [None, qwen3(None)], ids=["no parser", "reasoning alone"])
@@ -297,6 +307,36 @@ async def test_arguments_of_tools_that_are_not_strict(server: Server) -> None:
     loose = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": False}}]  # type: ignore[dict-item]
     text = '<tool_call>\n{"name": "get_weather", "arguments": {"town": "x"}}\n</tool_call>'
     assert await server.takes({"tools": loose, "tool_choice": "required"}, text, qwen3())
+
+
+@pytest.mark.parametrize(
+    ("level", "choice", "strict", "bound"),
+    [
+        ("auto", "auto", None, True),
+        ("auto", "auto", False, False),
+        ("auto", "required", None, True),
+        ("function", "auto", None, False),
+        ("function", "auto", True, True),
+        ("function", "required", None, True),
+        ("parameter", "auto", False, True),
+        ("parameter", "required", False, True),
+    ],
+)
+async def test_strict_levels(
+    server: Server, level: ToolStrictLevel, choice: str, strict: bool | None, bound: bool
+) -> None:
+    said = {} if strict is None else {"strict": strict}
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER, **said}}]
+    body, options = {"tools": tools, "tool_choice": choice}, Options(tool_strict_level=level)
+    call = '<tool_call>\n{"name": "get_weather", "arguments": {"town": "x"}}\n</tool_call>'
+    assert await server.takes(body, call, qwen3(), options=options) is not bound
+    assert not await server.takes(body, call.replace("get_weather", "other"), qwen3(), options=options)
+
+
+async def test_at_the_level_of_parameters_what_is_not_enforced_is_refused(server: Server) -> None:
+    tools = [{"type": "function", "function": {"name": "f", "parameters": PASSED_OVER}}]
+    with pytest.raises(Refused, match="uniqueItems"):
+        await server.of({"tools": tools}, qwen3(), options=Options(tool_strict_level="parameter"))
 
 
 @pytest.mark.parametrize(

@@ -50,3 +50,15 @@ def test_bytes(byte_tokenizer: PreTrainedTokenizerFast, skip: bool) -> None:
 def test_a_token_that_is_none_has_no_text(byte_tokenizer: PreTrainedTokenizerFast) -> None:
     detokenizer = Detokenizer(Tokenizer(byte_tokenizer))
     assert [detokenizer.feed(id) for id in (10**6, 0)] == [None, "!"]
+
+
+@pytest.mark.parametrize("skip", [False, True])
+def test_bytes_that_are_no_characters(byte_tokenizer: PreTrainedTokenizerFast, skip: bool) -> None:
+    """They do not wait for ever, nor do they take the character with them that follows."""
+    tokenizer = Tokenizer(byte_tokenizer)
+    stray, *smile = tokenizer.encode("\N{LATIN SMALL LETTER A WITH GRAVE}")[:1] + tokenizer.encode("😀")
+    detokenizer = Detokenizer(tokenizer, skip_special=skip)
+    fed = [detokenizer.feed(id) or "" for id in [stray] * 5000 + smile]
+    assert "".join(fed) == "\N{REPLACEMENT CHARACTER}" * 5000 + "😀"
+    silent = max(map(len, "".join("." if text else " " for text in fed).split(".")))
+    assert silent < 16

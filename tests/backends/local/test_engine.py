@@ -188,6 +188,17 @@ async def test_a_failed_step_ends_what_ran_and_nothing_else(caplog: pytest.LogCa
     assert "RuntimeError" in caplog.text
 
 
+async def test_nothing_of_a_prompt_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def before(rows: Sequence[Row]) -> None:
+        raise KeyError(rows[0])
+
+    async with running(Script(before=before)) as engine:
+        with pytest.raises(EngineFailed):
+            await ids(engine, job(prompt=4))
+    assert "KeyError" in caplog.text
+    assert "0, 1, 2" not in caplog.text
+
+
 async def test_an_engine_that_only_fails_is_dead(caplog: pytest.LogCaptureFixture) -> None:
     def fail(rows: Sequence[Row]) -> None:
         raise RuntimeError("broken")
@@ -270,7 +281,7 @@ async def test_a_constraint_that_is_done_ends_the_job() -> None:
     assert bound.finish_reason == "stop"
 
 
-async def test_a_row_that_fails_alone() -> None:
+async def test_a_row_that_fails_alone(caplog: pytest.LogCaptureFixture) -> None:
     bad, good = job(5), job(5)
 
     def before(rows: Sequence[Row]) -> None:
@@ -283,11 +294,13 @@ async def test_a_row_that_fails_alone() -> None:
     assert isinstance(results[0], EngineFailed)
     assert results[1] == [100, 101, 102, 103, 104]
     assert (bad.finish_reason, good.finish_reason) == ("error", "length")
+    assert "no such token" in caplog.text
 
 
-async def test_a_constraint_that_cannot_say_whether_it_is_done_ends_its_job_alone() -> None:
+@pytest.mark.parametrize("tokens", [50, 1])
+async def test_a_constraint_that_cannot_say_whether_it_is_done_ends_its_job_alone(tokens: int) -> None:
     async with running(Script()) as engine:
-        bound = job(50)
+        bound = job(tokens)
         bound.constraint = Bounds(-1)
         results = await asyncio.gather(ids(engine, bound), ids(engine, job(4)), return_exceptions=True)
     assert isinstance(results[0], EngineFailed)

@@ -225,6 +225,7 @@ def test_a_body_that_is_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> N
         (b"{", 400, None, None),
         (b"[]", 400, None, None),
         ({"messages": []}, 400, "messages", None),
+        ({"messages": [{"role": "user", "content": "half of a pair: \ud83d"}]}, 400, "messages", None),
         ({"model": "other"}, 404, "model", "model_not_found"),
         ({"top_p": 0}, 400, "top_p", None),
         ({"temperature": "hot"}, 400, "temperature", None),

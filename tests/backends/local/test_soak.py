@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_every_request_is_answered_and_nothing_is_left(byte_tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
     byte_tokenizer.save_pretrained(tmp_path)
-    options = ["--tokenizer", str(tmp_path), "--minutes", "0.07", "--clients", "8", "--slots", "3", "--queue", "8"]
+    options = ["--tokenizer", str(tmp_path), "--minutes", "0.05", "--clients", "8", "--slots", "3", "--queue", "8"]
     command = [sys.executable, "-m", "benchmarks.local_soak", *options, "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr[-2000:]

@@ -174,10 +174,15 @@ HELD = "<think></think>Hello <tool_ca"
 @pytest.mark.parametrize("end", [[], [b"data: [DONE]\n\n"], [b"event: response.compl"]])
 def test_a_stream_that_just_ends_gives_out_what_is_held(driver, upstream, parsing, end) -> None:
     streamed = driver.stream(parsing, [*upstream.reply(HELD)[:-4], *end])
-    assert b"".join(end) == streamed.body[len(streamed.body) - len(b"".join(end)) :]
     deltas = [event["delta"] for event in streamed.events if event["type"] == "response.output_text.delta"]
     assert "".join(deltas) == "Hello <tool_ca"
-    assert streamed.events[-1]["type"] == "response.output_text.delta"
+    is_done = b"[DONE]" in b"".join(end)
+    assert streamed.events[-1]["type"] == ("response.output_text.delta" if is_done else "error")
+    assert streamed.body.endswith(b"data: [DONE]\n\n" if is_done else b"\n\n")
+
+
+def test_what_a_whole_response_ends_in_passes_as_it_is(driver, upstream, parsing) -> None:
+    assert driver.stream(parsing, [*upstream.reply(HELD), b"event: x"]).body.endswith(b"\n\nevent: x")
 
 
 def test_an_error_event_comes_after_what_is_held(driver, upstream, parsing) -> None:
