@@ -43,9 +43,12 @@ def open_parser(settings: Settings, request: Request, *, whole: bool = False, he
     return parser if heard is None else ObservedParser(parser, heard)
 
 
-def verbatim() -> Parser:
-    """A parser of text that is not to be parsed: all of it is content."""
-    return _Direct(_Verbatim())
+def verbatim_after(parser: Parser) -> Parser:
+    """A parser for the rest of a text that `parser` gave up: all of it is content. Who listens in goes on."""
+    if not isinstance(parser, ObservedParser):
+        return _Direct(_Verbatim())
+    parser.heard.forget()  # nobody who reads the text again has this limit, so as a case it would not hold
+    return ObservedParser(_Direct(_Verbatim()), parser.heard)
 
 
 class _Verbatim:

@@ -8,7 +8,7 @@ from streamsieve.parsers.events import Event
 from streamsieve.parsers.tokens import SpecialTokens
 from streamsieve.wire.attribution import Attribution, Token, Told, joined, tokens_of
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import Parser, verbatim
+from streamsieve.wire.parser import Parser, verbatim_after
 
 _logger = logging.getLogger(__name__)
 _NOTHING: JsonObject = {}
@@ -90,7 +90,7 @@ class TextReader:
         self.held = 0
         told = self._told(await self.parser.finish(None))
         await self.parser.aclose()
-        self.parser = verbatim()
+        self.parser = verbatim_after(self.parser)
         return told
 
     def _told(self, events: list[Event]) -> list[Told]:

@@ -190,3 +190,20 @@ def test_what_is_no_completion_passes_as_it_came(model: str) -> None:
         assert exchange.request_path == "/v1/completions"
         exchange.start(200, [(b"content-type", b"text/event-stream")])
         assert run(exchange.feed(event)) + run(exchange.close()) == event
+
+
+@pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        ({}, None),
+        ({"max_tokens": 7}, 7),
+        ({"max_completion_tokens": 8, "max_tokens": 7}, 8),
+        ({"max_completion_tokens": None, "max_tokens": 7}, 7),
+    ],
+)
+def test_a_completion_is_as_long_as_a_chat_completion_would_be(model: str, given: Any, limit: int | None) -> None:
+    """A completion that says nothing of it has 16 tokens; and an echo would be the whole prompt."""
+    body = {"messages": [{"role": "user", "content": "Hi"}], "echo": True, **given}
+    asked = json.loads(Exchange(Settings(render_prompt=prompt_renderer(model)), orjson.dumps(body)).request_body)
+    assert asked["max_tokens"] is limit
+    assert "echo" not in asked

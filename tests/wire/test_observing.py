@@ -349,3 +349,13 @@ def test_a_long_reply_takes_no_memory_for_ever(tmp_path: Any, caplog: Any, shado
     assert told[0].choices[0].texts == []
     assert file.read_bytes() == b""
     assert SECRET not in caplog.text
+
+
+def test_a_reply_that_held_too_much_is_heard_to_its_end(tmp_path: Any) -> None:
+    told, file = Told(), tmp_path / "captured.jsonl"
+    settings = Settings(tool_parser="hermes", observers=[told], capture=file, max_held=20)
+    subject = exchange(settings, events('<tool_call>{"arguments": {"a": ', SECRET, SECRET, reason="length"))
+    run(subject.close())
+    run(subject.aclose())
+    assert told[0].choices[0].finish_reason == "length"
+    assert file.read_bytes() == b""

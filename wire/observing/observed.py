@@ -19,25 +19,25 @@ class ObservedParser:
 
     def __init__(self, parser: Parser, heard: Heard) -> None:
         self._parser = parser
-        self._heard = heard
+        self.heard = heard
         self.feed_at_once: Callable[[str], list[Event]] | None = self._feed_at_once if parser.feed_at_once else None
         self.aclose = parser.aclose
 
     async def feed(self, text: str, token_ids: Sequence[int] | None = None) -> list[Event]:
         events = await self._parser.feed(text, token_ids)
-        self._heard.note(text, events)
+        self.heard.note(text, events)
         return events
 
     async def finish(self, reason: str | None) -> list[Event]:
         events = await self._parser.finish(reason)
-        self._heard.finish_reason = reason
-        self._heard.note("", events)
+        self.heard.finish_reason = reason
+        self.heard.note("", events)
         return events
 
     def _feed_at_once(self, text: str) -> list[Event]:
         assert self._parser.feed_at_once is not None
         events = self._parser.feed_at_once(text)
-        self._heard.note(text, events)
+        self.heard.note(text, events)
         return events
 
 

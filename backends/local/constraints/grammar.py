@@ -14,8 +14,11 @@ import xgrammar
 from streamsieve.backends.local.constraints.bound_text import Grammar
 from streamsieve.backends.local.constraints.marker_tokens import MarkerTokens, TagFault
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.openai_error import ApiError
 from streamsieve.wire.refusal import Refused
 
+_BUSY = "Too many grammars are being compiled; try again in a moment.", "server_error"
+_RETRY_SECONDS = "5"
 _PLACE_IN_CORE = re.compile(r"\[[\d:]+\] \S+\.(?:cc|h):\d+: |^Check failed: .* is false: ")
 _REPEATS = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
@@ -50,12 +53,15 @@ class Grammars:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="grammar")
 
     async def compile(self, tag: Mapping[str, object], param: str) -> Grammar:
-        """The grammar of a structural tag. Raises Refused about the request's field `param` where it has none."""
+        """The grammar of a structural tag. Raises Refused about the request's field `param` where it has none, ApiError
+        (503) where those of others take all the time."""
         self._check(tag, param)
-        compiling = asyncio.get_running_loop().run_in_executor(self._threads, self._compiled, tag, param)
+        compiling = self._threads.submit(self._compiled, tag, param)
         try:
-            return await asyncio.wait_for(compiling, self._limits.seconds)
+            return await asyncio.wait_for(asyncio.wrap_future(compiling), self._limits.seconds)
         except TimeoutError as error:
+            if compiling.cancelled():  # it was never begun
+                raise ApiError(503, *_BUSY, code="grammars_busy", headers={"retry-after": _RETRY_SECONDS}) from error
             raise Refused(f"{param}: takes more than {self._limits.seconds:g} s to compile.", param) from error
 
     def close(self) -> None:

@@ -25,6 +25,8 @@ _BLANKS = (b"\t", b"\n")
 _NO_SECOND = {0xE0: range(0x80, 0xA0), 0xED: range(0xA0, 0xC0), 0xF0: range(0x80, 0x90), 0xF4: range(0x90, 0xC0)}
 """First bytes of characters, and the second ones that do not make a character with them though xgrammar may take them:
 half surrogate pairs, and what could be written shorter."""
+_MOST_LITERALS = 256
+"""Of which it is known for good which tokens hold them."""
 _NO_UTF8 = re.compile(rb"\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]")
 
 
@@ -150,12 +152,14 @@ class Vocabulary:
 
     def holding(self, literal: bytes) -> Sequence[tuple[int, bytes]]:
         """The plain tokens with all of `literal` in them behind other text."""
-        if literal not in self._holding:
+        found = self._holding.get(literal)
+        if found is None:
             texts, numbers = self._sorted
-            self._holding[literal] = [
-                (number, text) for text, number in zip(texts, numbers, strict=True) if text.find(literal) > 0
-            ]
-        return self._holding[literal]
+            found = [(number, text) for text, number in zip(texts, numbers, strict=True) if text.find(literal) > 0]
+            if len(self._holding) >= _MOST_LITERALS:  # requests may bring their own
+                self._holding.clear()
+            self._holding[literal] = found
+        return found
 
     @cached_property
     def _holding(self) -> dict[bytes, Sequence[tuple[int, bytes]]]:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from streamsieve.backends.local.constraints.bound_text import Grammar
 from streamsieve.backends.local.constraints.grammar import Grammars, Limits
 from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraint, RequestConstraints
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.openai_error import ApiError
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.harmony import HarmonyMessages
 from streamsieve.parsers.registry import select
@@ -412,11 +416,31 @@ async def test_depth(server: Server) -> None:
             await server.of(as_json(deep))
 
 
+class Slow(Grammars):
+    """Compiles nothing until it is told to."""
+
+    go_on = threading.Event()
+
+    def _compiled(self, tag: Mapping[str, object], param: str) -> Grammar:
+        self.go_on.wait(60)
+        return super()._compiled(tag, param)
+
+
 async def test_time(server: Server) -> None:
-    grammars = Grammars(server.vocabulary, limits=Limits(seconds=0.0))
-    with pytest.raises(Refused, match="takes more than 0 s"):
-        await server.of(as_json(SCHEMA), grammars=grammars)
+    grammars = Slow(server.vocabulary, limits=Limits(seconds=0.2))
+    asked = (server.of(as_json(SCHEMA), grammars=grammars) for _ in range(3))
+    *refused, waited = await asyncio.gather(*asked, return_exceptions=True)
+    grammars.go_on.set()
     grammars.close()
+    assert all(isinstance(one, Refused) and "takes more than 0.2 s" in one.message for one in refused)
+    assert isinstance(waited, ApiError)  # it is not to blame for the two before it
+    assert (waited.status, waited.headers) == (503, {"retry-after": "5"})
+
+
+def test_literals_of_requests_are_not_kept_for_ever(server: Server) -> None:
+    for number in range(1000):
+        server.vocabulary.holding(b"literal %d" % number)
+    assert len(server.vocabulary._holding) < 300
 
 
 async def test_each_choice_has_its_own(server: Server) -> None:
