@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.vllm_plugins import loading
+from streamsieve.parsers.vllm_plugins import stand_ins as stand_ins_module
 from streamsieve.parsers.vllm_plugins.stand_ins import stand_ins
 
 REASONING = '''
@@ -120,6 +122,9 @@ Load = Callable[..., list[str]]
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
     """Writes a plugin file and loads it; its names are gone afterwards, and what it brought into `sys.modules`."""
     before = dict(registry._ADDED)
+    # As where neither vLLM nor transformers is installed, the case that the stand-ins are for.
+    monkeypatch.setattr(stand_ins_module, "find_spec", lambda name: None if name == "transformers" else find_spec(name))
+    monkeypatch.delitem(sys.modules, "transformers", raising=False)
     modules = set(sys.modules)
 
     def put(source: str, name: str = "my_vllm_parser", option: str = "tool_parser_plugin") -> list[str]:
@@ -348,6 +353,14 @@ def test_the_stand_ins_are_there_only_while_a_file_is_loaded(load: Load, monkeyp
     with stand_ins():
         sys.modules["vllm"] = own  # what somebody else put there meanwhile is left alone
     assert sys.modules.pop("vllm") is own
+
+
+def test_transformers_that_is_installed_is_never_hidden() -> None:
+    import transformers
+
+    with stand_ins():
+        assert sys.modules["transformers"] is transformers
+    assert sys.modules["transformers"] is transformers
 
 
 def test_an_installed_vllm_is_never_hidden(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

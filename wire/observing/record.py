@@ -18,8 +18,8 @@ _OF_A_CHUNK = 64
 """Bytes that a chunk takes beside its text, about."""
 
 Outcome = Literal["complete", "broken_off", "abandoned", "unread", "refused"]
-"""How an exchange ended: the upstream ended its body; it failed within it; the client left; the body was none that we
-read; the request was refused."""
+"""How an exchange ended: the reply came to its end; the upstream failed within its body, or ended it too soon; the
+client left before; the body was none that we read; the request was refused."""
 
 CallOutcome = Literal["complete", "cut", "broken", "not_a_call", "dropped"]
 """What became of a call: `parsers/events.py` says what the last four are."""
