@@ -248,10 +248,10 @@ def _place(text: str, raw: str, at: int) -> tuple[int, int]:
 
 
 def joined(told: Iterable[Told]) -> list[Told]:
-    """Neighbours that are more of the same text as one."""
+    """Neighbours that are more of the same text as one, but where ids that are nobody's stand between them."""
     out: list[Told] = []
     for one in told:
-        match (out[-1].event if out else None), one.event:
+        match (out[-1].event if out and not one.passed else None), one.event:
             case Content(text), Content(more):
                 event: Event = Content(text + more)
             case Reasoning(text), Reasoning(more):
@@ -261,5 +261,5 @@ def joined(told: Iterable[Told]) -> list[Told]:
             case _:
                 out.append(one)
                 continue
-        out[-1] = Told(event, out[-1].tokens + one.tokens, out[-1].passed + one.passed)
+        out[-1] = Told(event, out[-1].tokens + one.tokens, out[-1].passed)
     return out

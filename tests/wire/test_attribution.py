@@ -245,3 +245,12 @@ def test_tokens_that_are_alike_are_not_taken_for_each_other() -> None:
     texts = [choice["delta"].get("content") for chunk in chunks for choice in chunk["choices"]]
     assert "".join(filter(None, texts)) == "a  b  c"
     assert trays(chunks) == {"content": ["a", " ", " ", "b", " ", " ", "c"]}
+
+
+def test_the_id_of_a_token_within_a_text_that_is_left_out_keeps_its_place() -> None:
+    tokens = ["</think>", "a", "<|im_end|>", "b", " c"]
+    for chunks in cuts(tokens):
+        out = streamed(exchange({}), chunks)
+        ids = [one for chunk in out for choice in chunk["choices"] for one in choice.get("token_ids", ())]
+        assert ids == list(range(1, len(tokens) + 1))
+        assert trays(out) == {"content": ["a", "b", " c"]}
