@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 
 @dataclass(eq=False)

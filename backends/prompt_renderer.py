@@ -8,7 +8,7 @@ from streamsieve.backends.model_files import read_model
 from streamsieve.backends.openai_error import ApiError
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.completions.renderer import Prompt, Renderer
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 
 def prompt_renderer(source: str) -> Renderer:

@@ -33,7 +33,7 @@ from streamsieve.backends.local.sampling.parameters import SamplingParameters
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 from tests.backends.local.constraint_kit import Written, byte_level
 from tests.backends.local.random_demands import random_schema, random_tools
 

@@ -9,7 +9,7 @@ from typing import cast
 from streamsieve.middleware.asgi import Headers, Message, Scope, Send, body_of, headers_of, is_last
 from streamsieve.middleware.request import BODY_EXTENSIONS, prompt_tail
 from streamsieve.wire.exchange import Exchange
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 
 class Phase(enum.Enum):

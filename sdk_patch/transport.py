@@ -12,7 +12,7 @@ from streamsieve.parsers.chain import run
 from streamsieve.sdk_patch.family import Family, belonging, family_of
 from streamsieve.sdk_patch.stream import AsyncSieveStream, SieveStream
 from streamsieve.wire.exchange import Exchange
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.settings import Settings
 
 if TYPE_CHECKING:

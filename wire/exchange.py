@@ -9,15 +9,15 @@ from functools import partial
 
 from streamsieve.wire import json_text
 from streamsieve.wire.body import Body, Mode, Piped, Untouched, Whole
-from streamsieve.wire.chat_stream import ChatStream
-from streamsieve.wire.chat_whole import rewrite
+from streamsieve.wire.chat.stream import ChatStream
+from streamsieve.wire.chat.whole import rewrite
 from streamsieve.wire.completions import reply as completions
 from streamsieve.wire.observing.observed import ObservedBody
 from streamsieve.wire.observing.observers import tell
 from streamsieve.wire.observing.shadow import ShadowStream, compare_whole
-from streamsieve.wire.preparation import prepare
-from streamsieve.wire.prepared import Headers, Prepared
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.preparation import prepare
+from streamsieve.wire.request.prepared import Headers, Prepared
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.responses.reply_body import reply_body
 from streamsieve.wire.settings import Settings
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from streamsieve.parsers import registry
 from streamsieve.parsers.errors import ConfigurationError, unknown_choice
 from streamsieve.parsers.rules import AUTO
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 if TYPE_CHECKING:
     from streamsieve.wire.settings import Settings

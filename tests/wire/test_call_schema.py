@@ -13,7 +13,7 @@ from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.structural_tag import Demand
-from streamsieve.wire.call_schema import call_schema, reading
+from streamsieve.wire.request.call_schema import call_schema, reading
 
 PORT = {
     "type": "object",

@@ -10,7 +10,7 @@ import pytest
 from streamsieve.parsers.chain import run
 from streamsieve.parsers.events import Event
 from streamsieve.parsers.request import Request
-from streamsieve.wire.choice import Choice, State
+from streamsieve.wire.chat.choice import Choice, State
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
 

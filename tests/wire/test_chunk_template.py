@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamsieve.parsers.chain import run
 from streamsieve.parsers.events import Event
-from streamsieve.wire.chunk_template import Template, Templates
+from streamsieve.wire.chat.chunk_template import Template, Templates
 from streamsieve.wire.settings import Settings
 
 EVENT = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n'

@@ -9,7 +9,7 @@ import pytest
 
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.exchange import Exchange
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.settings import Settings
 
 MODELS = {

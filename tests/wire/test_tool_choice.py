@@ -9,9 +9,9 @@ import pytest
 
 from streamsieve.parsers.request import Request
 from streamsieve.wire.exchange import Exchange
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
+from streamsieve.wire.request.tool_choice import ToolChoice
 from streamsieve.wire.settings import Settings
-from streamsieve.wire.tool_choice import ToolChoice
 
 
 def tool(name: str, **more: object) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 
 _OF_CHAT = frozenset(
     {

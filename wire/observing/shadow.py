@@ -9,12 +9,12 @@ from streamsieve.parsers.results import Collector, Message, ToolCall
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.attribution import text_of_tokens
 from streamsieve.wire.body import Mode
-from streamsieve.wire.delta import REASONING_NAMES, TRAYS, index_of
+from streamsieve.wire.chat.delta import REASONING_NAMES, TRAYS, index_of
+from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.text_reader import TextReader
-from streamsieve.wire.unasked_ids import without_ids
 
 _OF_A_DELTA = 64
 """Bytes that a delta takes beside its text, about."""

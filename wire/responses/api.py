@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
+from streamsieve.wire.request.tool_choice import ToolChoice
 from streamsieve.wire.responses.request import as_chat, tool_choice
 from streamsieve.wire.responses.translation import translated
-from streamsieve.wire.tool_choice import ToolChoice
 
 PATH = "/responses"
 CHAT_PATH = "/chat/completions"

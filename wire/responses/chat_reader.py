@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event, Reasoning
 from streamsieve.wire.attribution import Told
-from streamsieve.wire.choice import PARSING, State
-from streamsieve.wire.delta import REASONING_NAMES, is_text
+from streamsieve.wire.chat.choice import PARSING, State
+from streamsieve.wire.chat.delta import REASONING_NAMES, is_text
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.output import new_id
 from streamsieve.wire.text_reader import TextReader
 

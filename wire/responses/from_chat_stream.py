@@ -6,10 +6,10 @@ import enum
 from typing import Literal
 
 from streamsieve.wire import json_text, sse
-from streamsieve.wire.choice import PARSING, State
-from streamsieve.wire.chunk_template import Templates
+from streamsieve.wire.chat.choice import PARSING, State
+from streamsieve.wire.chat.chunk_template import Templates
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamsieve.wire import json_text
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 _ROLES = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
 """Chat templates know no developer."""

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event, Reasoning
 from streamsieve.wire.attribution import Token, Told
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.event_writer import DeltaTemplate, EventWriter
 from streamsieve.wire.responses.text_kind import CONTENT, REFUSAL, TextKind, reasoning_kind
 

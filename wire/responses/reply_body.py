@@ -6,7 +6,7 @@ from functools import partial
 from typing import Literal
 
 from streamsieve.wire.body import Body, Whole
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses import from_chat_whole, upstream_whole
 from streamsieve.wire.responses.from_chat_stream import FromChatStream
 from streamsieve.wire.responses.upstream_stream import UpstreamStream

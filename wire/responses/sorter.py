@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.output import Output
 from streamsieve.wire.text_reader import TextReader
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.responses.history import messages_of
 
 _RENAMED = {"max_output_tokens": "max_tokens"}

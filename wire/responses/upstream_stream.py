@@ -6,7 +6,7 @@ from typing import Literal
 
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.delta_pattern import DeltaPatterns
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output

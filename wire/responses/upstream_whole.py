@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsieve.wire import json_text
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
 from streamsieve.wire.responses.sorter import Sorter, finish_reason

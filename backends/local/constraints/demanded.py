@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from streamsieve.backends.request_fields import is_whole
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 Body = Mapping[str, object]
 

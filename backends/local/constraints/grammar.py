@@ -15,7 +15,7 @@ from streamsieve.backends.local.constraints.bound_text import Grammar
 from streamsieve.backends.local.constraints.marker_tokens import MarkerTokens, TagFault
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.backends.openai_error import ApiError
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 _BUSY = "Too many grammars are being compiled; try again in a moment.", "server_error"
 _RETRY_SECONDS = "5"

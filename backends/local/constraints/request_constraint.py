@@ -19,10 +19,10 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import JsonObject, json
 from streamsieve.parsers.thinking_watch import MessageWatch, ThinkingWatch
-from streamsieve.wire.enforcement import bound_tools
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.enforcement import bound_tools
+from streamsieve.wire.request.refusal import Refused
+from streamsieve.wire.request.tool_choice import NO_CALLS, ToolChoice
 from streamsieve.wire.settings import ToolStrictLevel
-from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
 
 _logger = logging.getLogger(__name__)
 _BUDGET = "thinking_token_budget"
@@ -232,5 +232,6 @@ def _checked(schema: JsonSchema, param: str, *, strict: bool) -> list[str]:
     found = list(ignored(schema))
     if strict and found:
         first = found[0]
-        raise Refused(f"{param}: strict, but {first.what} at '{first.pointer}' is not supported.", param)
+        where = f"at {first.pointer}" if first.pointer else "at its root"
+        raise Refused(f"{param}: its schema is strict, and cannot be kept to: {first.what}, {where}.", param)
     return [one.what for one in found]

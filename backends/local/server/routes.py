@@ -35,7 +35,7 @@ from streamsieve.backends.reply_response import ReplyResponse
 from streamsieve.backends.reply_writer import ChatWriter, ReplyWriter, TextWriter
 from streamsieve.backends.request_fields import Body, is_whole, read_body, read_boolean, read_text
 from streamsieve.parsers.request import Request as ChatRequest
-from streamsieve.wire.prepared import request_of
+from streamsieve.wire.request.prepared import request_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.harmony import HarmonyMessages
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.settings import ToolStrictLevel
 from tests.backends.local.constraint_kit import may_come, say, write
 

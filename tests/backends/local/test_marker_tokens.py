@@ -12,7 +12,7 @@ from streamsieve.backends.local.constraints.bound_text import BoundText
 from streamsieve.backends.local.constraints.grammar import Grammars
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary, is_allowed
 from streamsieve.parsers.tag_parts import JsonObject
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 JSON: JsonObject = {"type": "json_schema", "json_schema": CITY}

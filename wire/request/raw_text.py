@@ -5,8 +5,8 @@ from __future__ import annotations
 from streamsieve.parsers.format import Format
 from streamsieve.wire.dialects.dialect import NO_FIELDS, Dialect, Fields
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.prepared import Prepared
-from streamsieve.wire.tool_choice import ToolChoice
+from streamsieve.wire.request.prepared import Prepared
+from streamsieve.wire.request.tool_choice import ToolChoice
 
 _REASONING = ("reasoning", "reasoning_content")
 

@@ -12,7 +12,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.nested_schema import NestedSchema
+from streamsieve.wire.request.nested_schema import NestedSchema
 
 _TELLS_TYPE = frozenset({"type", "$ref", "anyOf", "oneOf", "allOf"})
 

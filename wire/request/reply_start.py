@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamsieve.parsers.reasoning import ReasoningSpan
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 
 
 def follow_effort(prepared: Prepared) -> None:

@@ -7,13 +7,13 @@ from typing import Literal, TypeGuard
 
 from streamsieve.parsers.events import Content
 from streamsieve.wire import json_text, sse
-from streamsieve.wire.choice import PARSING, Choice, State
-from streamsieve.wire.chunk_template import Templates
+from streamsieve.wire.chat.choice import PARSING, Choice, State
+from streamsieve.wire.chat.chunk_template import Templates
+from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.prepared import Prepared
-from streamsieve.wire.refusal import Refused
-from streamsieve.wire.unasked_ids import without_ids
+from streamsieve.wire.request.prepared import Prepared
+from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})

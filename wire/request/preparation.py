@@ -6,19 +6,19 @@ import logging
 
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire import json_text
-from streamsieve.wire.asking import ask_for_raw_text
 from streamsieve.wire.completions.prompt import ask_with_prompt, render_prompt
-from streamsieve.wire.enforcement import enforce
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.observing.observers import tell
 from streamsieve.wire.observing.record import Record
 from streamsieve.wire.observing.shadow import ask_for_tokens
-from streamsieve.wire.prepared import Headers, Prepared, request_of
-from streamsieve.wire.refusal import Refused
-from streamsieve.wire.reply_start import follow_effort, follow_final_message, follow_sorted_thinking
+from streamsieve.wire.request.enforcement import enforce
+from streamsieve.wire.request.prepared import Headers, Prepared, request_of
+from streamsieve.wire.request.raw_text import ask_for_raw_text
+from streamsieve.wire.request.refusal import Refused
+from streamsieve.wire.request.reply_start import follow_effort, follow_final_message, follow_sorted_thinking
+from streamsieve.wire.request.tool_choice import ToolChoice
 from streamsieve.wire.responses.api import choose_api
 from streamsieve.wire.settings import Settings
-from streamsieve.wire.tool_choice import ToolChoice
 
 _logger = logging.getLogger(__name__)
 _LONGEST_MODEL = 256

@@ -8,12 +8,12 @@ from streamsieve.parsers.events import Reasoning
 from streamsieve.parsers.results import Collector, Message
 from streamsieve.wire import json_text
 from streamsieve.wire.attribution import Told, has_tokens, without_tokens
-from streamsieve.wire.delta import TRAYS, index_of, is_text, normalised, reasoning_names
+from streamsieve.wire.chat.delta import TRAYS, index_of, is_text, normalised, reasoning_names
+from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import open_parser
-from streamsieve.wire.prepared import Prepared
+from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.text_reader import TextReader
-from streamsieve.wire.unasked_ids import without_ids
 from streamsieve.wire.usage import with_reasoning_tokens
 
 

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from streamsieve.parsers.events import Content, Event
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import finish_reason
-from streamsieve.wire.announcement import Announcements
 from streamsieve.wire.attribution import OF_THE_TEXT, Told, has_tokens, without_tokens
-from streamsieve.wire.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
+from streamsieve.wire.chat.announcement import Announcements
+from streamsieve.wire.chat.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.parser import Parser
 from streamsieve.wire.settings import Settings

@@ -11,17 +11,17 @@ from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.structural_tag import Demand
 from streamsieve.parsers.tag_parts import json
 from streamsieve.parsers.thinking_tag import behind_thinking, may_think, whole_reply
-from streamsieve.wire.call_schema import call_schema, reading
 from streamsieve.wire.completions.prompt import render_prompt
-from streamsieve.wire.constraints import with_schema, with_tag
 from streamsieve.wire.dialects.dialect import Dialect
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.nested_schema import nests_deeper
-from streamsieve.wire.prepared import Prepared
-from streamsieve.wire.refusal import Refused
-from streamsieve.wire.response_format import is_constraint, schema_of
+from streamsieve.wire.request.call_schema import call_schema, reading
+from streamsieve.wire.request.constraints import with_schema, with_tag
+from streamsieve.wire.request.nested_schema import nests_deeper
+from streamsieve.wire.request.prepared import Prepared
+from streamsieve.wire.request.refusal import Refused
+from streamsieve.wire.request.response_format import is_constraint, schema_of
+from streamsieve.wire.request.tool_choice import NO_CALLS, ToolChoice
 from streamsieve.wire.settings import ToolStrictLevel
-from streamsieve.wire.tool_choice import NO_CALLS, ToolChoice
 
 _DEEPEST = 100
 """Objects and lists within one another in a schema that becomes a constraint; what makes one of it is recursive."""

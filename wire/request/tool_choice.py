@@ -8,7 +8,7 @@ from typing import Literal
 
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.refusal import Refused
+from streamsieve.wire.request.refusal import Refused
 
 _WITHOUT_TOOLS = "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified."
 _ALLOWED = "it has a 'mode', which is 'auto' or 'required', and a list of 'tools' that is not empty."

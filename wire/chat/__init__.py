@@ -1,0 +1,1 @@
+"""Chat completions: what an upstream sends, sorted and written again."""
