@@ -103,12 +103,10 @@ def in_order(parts: Sequence[tuple[Part, bool]], between: str = "", others: Part
         return [*more, *([repeated(between, others)] if others else [])]
 
     first = next((index for index, (_, needed) in enumerate(parts) if needed), None)
-    starts = [
-        sequence(part, *rest(index + 1))
-        for index, (part, _) in enumerate(parts[: None if first is None else first + 1])
-    ]
-    if len(starts) > _STARTS:
-        raise Inexpressible(f"{len(starts)} parameters that may be absent come before the first that has to be there")
+    may_start = len(parts) if first is None else first + 1
+    if may_start > _STARTS:
+        raise Inexpressible(f"{may_start} parameters that may be absent come before the first that has to be there")
+    starts = [sequence(part, *rest(index + 1)) for index, (part, _) in enumerate(parts[:may_start])]
     if first is not None:
         return either(*starts)
     starts += [sequence(others, *rest(len(parts)))] if others else []
