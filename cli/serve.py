@@ -90,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
     import uvicorn
 
     from streamsieve.backends.application import application
+    from streamsieve.cli.draining_server import DrainingServer
 
     _load_plugins(options)
     settings = _settings(options)
@@ -99,7 +100,8 @@ def run(options: argparse.Namespace) -> int:
         failures.append(error)
         server.should_exit = True
 
-    backend = local_backend(options, settings, give_up, sys.stderr) if runs_here(options) else _backend(options)
+    local = local_backend(options, settings, give_up, sys.stderr) if runs_here(options) else None
+    backend = local or _backend(options)
     api_key = _key("api_key", options.api_key, API_KEY)
     app = application(backend, settings, api_key=api_key, cors_origins=options.cors_origin)
     config = uvicorn.Config(
@@ -112,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if "log" in settings.observers:
         log_to_stderr()
-    server = uvicorn.Server(config)
+    server = DrainingServer(config, local.drain) if local else uvicorn.Server(config)
     listener = _listener(options.host, options.port)
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host

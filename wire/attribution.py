@@ -174,14 +174,16 @@ class Attribution:
             tokens, is_split = self._taken(text, before)
         self._pass(before, event)
         was_thinking, self._thinking = self._thinking, isinstance(event, Reasoning)
-        if is_split and (was_thinking or self._thinking):
+        is_border = was_thinking and all(map(_is_blank, before))  # else a marker has ended the thinking
+        if is_split and (is_border or self._thinking):
             self.reasoning_tokens = None
         if self._thinking:
             self._count(tokens)
         return Told(event, tokens, self._taken_ids())
 
     def _taken(self, text: str, before: list[Token]) -> tuple[list[Token], bool]:
-        """The tokens of the next text, and whether some are partly of another; `before` gets those before them."""
+        """The tokens of the next text, and whether some are partly of another, white space apart, which was thought
+        too; `before` gets those before them."""
         raw = "".join(self._raw)
         start, end = (self._start + place for place in _place(text, raw, self._out - self._start))
         tokens: list[Token] = []
@@ -191,7 +193,8 @@ class Attribution:
         while self._waiting and self._waiting[0][0] < end:
             first, last, token = self._waiting.popleft()
             tokens.append(token)
-            is_split |= token.count > 1 and (first < start or last > end)
+            others = token.text[: max(0, start - first)] + token.text[max(0, end - first) :]
+            is_split |= token.count > 1 and bool(others.strip())
             if last > end:  # what it says has gone with this event
                 self._waiting.appendleft((end, last, Token("")))
         self._raw, self._out = [raw], end

@@ -38,6 +38,15 @@ def decode(data: bytes) -> object:
         return _decode_exactly(data)
 
 
+def decode_object(data: bytes) -> JsonObject:
+    """The object in `data`; an empty one where `data` is none, or is not JSON that we can read."""
+    try:
+        value = decode(data)
+    except NotJsonError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def encode(value: object) -> bytes:
     """`value` as compact JSON, in UTF-8; keys stay in their order."""
     try:

@@ -98,7 +98,7 @@ STARTED = [
     ([*MISFIT, "--allow-misfit"], "reading qwen3+hermes", True),
     ([*MISFIT, "--tool-parser", "auto", "--reasoning-parser", "auto"], "reading deepseek_v31", False),
     (["serve", "--port", "0", "--model", DEEPSEEK], "no parser chosen", False),
-    (["serve", "--port", "0", "--model", "gpt-4o", "--tool-parser", "hermes"], "reading hermes", False),
+    (["serve", "--port", "0", "--model", "gpt-4o", "--tool-parser", "hermes"], "as gpt-4o has no weights here", False),
 ]
 
 

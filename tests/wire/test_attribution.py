@@ -179,15 +179,24 @@ def test_a_count_that_is_not_certain_is_not_given() -> None:
     assert run(subject.feed(usage)) == usage
 
 
-def test_with_a_tokenizer_groups_of_tokens_are_told_apart_at_its_markers(tmp_path: Any) -> None:
+@pytest.mark.parametrize("text", ["a b</think>c d", "\na b\n\n</think>\n\nc d"])
+def test_with_a_tokenizer_groups_of_tokens_are_told_apart_at_its_markers(tmp_path: Any, text: str) -> None:
     tokenizer = tmp_path / "tokenizer.json"
     tokenizer.write_text(json.dumps({"added_tokens": [{"id": 7, "content": "</think>"}]}))
     subject = exchange({"tokenizer": tokenizer})
     subject.start(200, [(b"content-type", b"text/event-stream")])
-    choice = {"index": 0, "delta": {"content": "a b</think>c d"}, "token_ids": [1, 2, 7, 3, 4]}
+    choice = {"index": 0, "delta": {"content": text}, "token_ids": [1, 2, 7, 3, 4]}
     run(subject.feed(b"data: %b\n\n" % orjson.dumps({"id": "c", "choices": [choice]})))
     out = run(subject.feed(b'data: {"id":"c","choices":[],"usage":{"completion_tokens":5}}\n\n'))
     assert json.loads(out[6:])["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
+
+
+def test_a_call_behind_the_marker_of_thinking_leaves_the_count_certain(tmp_path: Any) -> None:
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text(json.dumps({"added_tokens": [{"id": 7, "content": "</think>"}]}))
+    choice: dict[str, Any] = {"logprobs": None, "token_ids": [1, 2, 7, 3, 4, 5, 6, 8]}
+    reply = whole(exchange({"tokenizer": tokenizer}), ["a b", "</think>", "\n", *CALL], **choice)
+    assert reply["usage"]["completion_tokens_details"] == {"reasoning_tokens": 2}
 
 
 def test_the_upstreams_own_count_stands() -> None:

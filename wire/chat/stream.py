@@ -116,12 +116,7 @@ class ChatStream:
             return alike
         if not self._parses and b'"reasoning' not in data:
             return raw  # there is nothing to rename in it
-        try:
-            chunk = json_text.decode(data)
-        except json_text.NotJsonError:
-            return raw
-        if not isinstance(chunk, dict):
-            return raw
+        chunk = json_text.decode_object(data)
         choices = chunk.get("choices")
         if not choices and (chunk.get("error") or event.is_error):
             return await self._fail(raw)

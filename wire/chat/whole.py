@@ -19,12 +19,9 @@ from streamsieve.wire.usage import with_reasoning_tokens
 
 async def rewrite(body: bytes, prepared: Prepared) -> bytes:
     """`body` with each choice's message sorted; the same bytes where there is nothing to sort."""
-    try:
-        completion = json_text.decode(body)
-    except json_text.NotJsonError:
-        return body
-    choices = completion.get("choices") if isinstance(completion, dict) else None
-    if not isinstance(completion, dict) or not isinstance(choices, list):
+    completion = json_text.decode_object(body)
+    choices = completion.get("choices")
+    if not isinstance(choices, list):
         return body
     replies = [_Reply(choice, prepared) for choice in choices]
     sorted_choices = [await reply.choice() for reply in replies]

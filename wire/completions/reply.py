@@ -35,29 +35,21 @@ class CompletionsAsChat:
 
 def whole(body: bytes) -> bytes:
     """A whole completion as a chat completion; anything else as it is."""
-    try:
-        completion = json_text.decode(body)
-    except json_text.NotJsonError:
-        return body
-    made = _made(completion, "message", "chat.completion")
+    made = _made(json_text.decode_object(body), "message", "chat.completion")
     return body if made is None else json_text.encode(made)
 
 
 def _event(event: sse.Event) -> bytes:
     if event.data is None or event.data == sse.DONE:
         return event.raw
-    try:
-        chunk = json_text.decode(event.data)
-    except json_text.NotJsonError:
-        return event.raw
-    made = _made(chunk, "delta", "chat.completion.chunk")
+    made = _made(json_text.decode_object(event.data), "delta", "chat.completion.chunk")
     return event.raw if made is None else sse.encode(json_text.encode(made), event.fields)
 
 
-def _made(completion: object, text_field: str, kind: str) -> JsonObject | None:
+def _made(completion: JsonObject, text_field: str, kind: str) -> JsonObject | None:
     """The chat completion, or chunk of one; None for what is no completion."""
-    choices = completion.get("choices") if isinstance(completion, dict) else None
-    if not isinstance(completion, dict) or not isinstance(choices, list):
+    choices = completion.get("choices")
+    if not isinstance(choices, list):
         return None
     return {**completion, "object": kind, "choices": [_choice(choice, text_field) for choice in choices]}
 

@@ -132,12 +132,9 @@ class ShadowStream:
     async def _event(self, event: sse.Event) -> bytes:
         if event.data is None or event.data == sse.DONE:
             return event.raw
-        try:
-            chunk = json_text.decode(event.data)
-        except json_text.NotJsonError:
-            return event.raw
-        choices = chunk.get("choices") if isinstance(chunk, dict) else None
-        if not isinstance(chunk, dict) or not isinstance(choices, list):
+        chunk = json_text.decode_object(event.data)
+        choices = chunk.get("choices")
+        if not isinstance(choices, list):
             return event.raw
         for choice in choices:
             await self._read(choice)
@@ -155,12 +152,9 @@ class ShadowStream:
 
 async def compare_whole(body: bytes, prepared: Prepared) -> bytes:
     """A whole completion, compared; what the client gets."""
-    try:
-        completion = json_text.decode(body)
-    except json_text.NotJsonError:
-        return body
-    choices = completion.get("choices") if isinstance(completion, dict) else None
-    if not isinstance(completion, dict) or not isinstance(choices, list):
+    completion = json_text.decode_object(body)
+    choices = completion.get("choices")
+    if not isinstance(choices, list):
         return body
     for choice in choices:
         message = choice.get("message") if isinstance(choice, dict) else None

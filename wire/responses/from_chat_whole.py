@@ -13,13 +13,10 @@ from streamsieve.wire.responses.reply_object import ReplyObject, ending, usage_o
 
 async def rewrite(body: bytes, prepared: Prepared) -> bytes:
     """The response for the completion `body`; the same bytes where they are none."""
-    try:
-        completion = json_text.decode(body)
-    except json_text.NotJsonError:
-        return body
+    completion = json_text.decode_object(body)
     choice = _first_choice(completion)
     message = choice.get("message")
-    if not isinstance(completion, dict) or not isinstance(message, dict):
+    if not isinstance(message, dict):
         return body
     reader = open_reader(prepared, whole=True)
     given = choice.get("finish_reason")

@@ -11,12 +11,9 @@ from streamsieve.wire.responses.sorter import Sorter, finish_reason
 
 async def rewrite(body: bytes, prepared: Prepared) -> bytes:
     """`body` with its output sorted; the same bytes where they are no response."""
-    try:
-        response = json_text.decode(body)
-    except json_text.NotJsonError:
-        return body
-    items = response.get("output") if isinstance(response, dict) else None
-    if not isinstance(response, dict) or not isinstance(items, list):
+    response = json_text.decode_object(body)
+    items = response.get("output")
+    if not isinstance(items, list):
         return body
     output = Output(EventWriter(), prepared)
     sorter = Sorter(prepared, output, whole=True)

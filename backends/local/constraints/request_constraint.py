@@ -233,5 +233,5 @@ def _checked(schema: JsonSchema, param: str, *, strict: bool) -> list[str]:
     if strict and found:
         first = found[0]
         where = f"at {first.pointer}" if first.pointer else "at its root"
-        raise Refused(f"{param}: its schema is strict, and cannot be kept to: {first.what}, {where}.", param)
+        raise Refused(f"{param}: its schema is strict, but cannot be enforced: '{first.what}' {where}.", param)
     return [one.what for one in found]

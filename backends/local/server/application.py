@@ -96,10 +96,15 @@ class LocalBackend:
         try:
             yield
         finally:
-            with self._lock:
-                self._state, runtime = State.CLOSED, self._runtime
-            if runtime is not None:
-                await runtime.engine.drain(DRAIN_SECONDS)
+            await self.drain()
+
+    async def drain(self) -> None:
+        """Take no more requests, and end what is not written after `DRAIN_SECONDS` with an error. The end of the
+        lifespan does it too, but servers cut connections before that."""
+        with self._lock:
+            self._state, runtime = State.CLOSED, self._runtime
+        if runtime is not None:
+            await runtime.engine.drain(DRAIN_SECONDS)
 
     def _start(self) -> None:
         """Load the model; on a thread of its own, since it takes as long as it takes."""
