@@ -18,11 +18,12 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 WAIT = 120.0
 """Seconds in which every request is answered."""
 
+SCHEMAS = 20
+"""Different ones: compiled grammars are kept, and memory has to come to an end of growing."""
+
 _WORDS = ["tide", "boat", "harbour", "morning", "lantern", "north", "quiet", "seven", "Bodø", "🌊", "bell", "wind"]
 _LEAVES = 0.2
 """Of the clients, so many leave at some time."""
-
-_SERVED = Draft202012Validator({"type": "object", "required": ["data"]})
 
 
 @dataclass
@@ -94,8 +95,8 @@ class Caller:
         }
         return {name: every[name] for name in chance.sample([*every], chance.randrange(5))}
 
-    async def chat(self, *, stays: bool = False, **fields: object) -> Heard:
-        """A chat. Unless it `stays`, the client may leave on the way."""
+    async def chat(self, fields: Body, *, stays: bool = False) -> Heard:
+        """A chat with these fields. Unless it `stays`, the client may leave on the way."""
         prompt = {"messages": [{"role": "user", "content": self.words(self.chance.randint(1, 40))}]}
         return await self.reply(CHAT, {**prompt, "max_tokens": self.chance.randint(1, 24), **fields}, stays=stays)
 
@@ -141,7 +142,7 @@ class Caller:
 
 
 async def _chats(caller: Caller) -> None:
-    await caller.chat(**caller.sampling())
+    await caller.chat(caller.sampling())
 
 
 async def _completions(caller: Caller) -> None:
@@ -163,12 +164,12 @@ async def _completions(caller: Caller) -> None:
 
 
 async def _two_choices(caller: Caller) -> None:
-    await caller.chat(n=2, **caller.sampling())
+    await caller.chat({"n": 2, **caller.sampling()})
 
 
 async def _stop_strings(caller: Caller) -> None:
     stops = caller.chance.sample(["e", "a", "th", "7", " ", "ing", "\n"], 3)
-    heard = await caller.chat(stop=stops, max_tokens=40)
+    heard = await caller.chat({"stop": stops, "max_tokens": 40})
     for choice in heard.replies:
         if found := [stop for stop in stops if stop in choice.text]:
             caller.fault(f"{found} in {choice.text!r}")
@@ -182,7 +183,9 @@ async def _seeds(caller: Caller) -> None:
         "top_k": 5,
         "max_tokens": 16,
     }
-    one, other = await asyncio.gather(*(caller.chat(stays=True, stream=stream, **same) for stream in (True, False)))
+    one, other = await asyncio.gather(
+        *(caller.chat({**same, "stream": stream}, stays=True) for stream in (True, False))
+    )
     for first, second in zip(one.replies, other.replies, strict=False):
         caller.tally.pairs += 1
         caller.tally.apart += (first.text, first.reasoning, first.calls) != (
@@ -193,7 +196,7 @@ async def _seeds(caller: Caller) -> None:
 
 
 async def _logprobs(caller: Caller) -> None:
-    heard = await caller.chat(logprobs=True, top_logprobs=3, top_k=20)
+    heard = await caller.chat({"logprobs": True, "top_logprobs": 3, "top_k": 20})
     for choice in heard.replies:
         if any(len(_list(entry["top_logprobs"])) != 3 for entry in choice.logprobs):
             caller.fault(f"not three alternatives of each token: {choice.logprobs}")
@@ -202,8 +205,9 @@ async def _logprobs(caller: Caller) -> None:
             caller.fault(f"the tokens are {written!r}, the text is {choice.text!r}")
 
 
-def _schema(chance: random.Random) -> dict[str, object]:
-    """One of a few dozen that a reply of any model comes to the end of."""
+def _schema(number: int) -> dict[str, object]:
+    """One that a reply of any model comes to the end of."""
+    chance = random.Random(number)
     properties: dict[str, object] = {
         "unit": {"enum": ["celsius", "kelvin"]},
         "days": {"type": "integer", "minimum": 0, "maximum": 99},
@@ -224,30 +228,27 @@ def _unthinking(chance: random.Random) -> dict[str, object]:
 
 
 async def _forced_calls(caller: Caller) -> None:
-    schemas = {name: _schema(caller.chance) for name in ("get_tide", "post_note")}
+    number = caller.chance.randrange(SCHEMAS)
+    schemas = {"get_tide": _schema(number), "post_note": _schema(number + 1)}
     tools = [
         {"type": "function", "function": {"name": name, "parameters": schema, "strict": True}}
         for name, schema in schemas.items()
     ]
     named = {"type": "function", "function": {"name": "get_tide"}}
-    heard = await caller.chat(
-        tools=tools,
-        tool_choice=caller.chance.choice(["required", named]),
-        parallel_tool_calls=False,
-        max_tokens=200,
-        **_unthinking(caller.chance),
-    )
-    for choice in _ended(heard):
-        if len(choice.calls) != 1:
-            caller.fault(f"{len(choice.calls)} calls, {choice.text!r}")
-        for name, arguments in choice.calls.values():
+    choice = caller.chance.choice(["required", named])
+    forced = {"tools": tools, "tool_choice": choice, "parallel_tool_calls": False, "max_tokens": 200}
+    heard = await caller.chat({**forced, **_unthinking(caller.chance)})
+    for ended in _ended(heard):
+        if len(ended.calls) != 1:
+            caller.fault(f"{len(ended.calls)} calls, {ended.text!r}")
+        for name, arguments in ended.calls.values():
             _hold(caller, schemas.get(name, False), arguments)
 
 
 async def _schemas(caller: Caller) -> None:
-    schema = _schema(caller.chance)
+    schema = _schema(caller.chance.randrange(SCHEMAS))
     form = {"type": "json_schema", "json_schema": {"name": "it", "schema": schema, "strict": True}}
-    heard = await caller.chat(response_format=form, max_tokens=200, **_unthinking(caller.chance))
+    heard = await caller.chat({"response_format": form, "max_tokens": 200, **_unthinking(caller.chance)})
     for choice in _ended(heard):
         _hold(caller, schema, choice.text)
 
@@ -271,7 +272,7 @@ def _hold(caller: Caller, schema: Mapping[str, object] | bool, text: str) -> Non
 
 async def _budgets(caller: Caller) -> None:
     budget = caller.chance.randrange(1, 8)
-    heard = await caller.chat(thinking_token_budget=budget, max_tokens=24)
+    heard = await caller.chat({"thinking_token_budget": budget, "max_tokens": 24})
     if heard.replies and heard.usage.get("reasoning_tokens", 0) > budget + 2:
         caller.fault(f"{heard.usage} for a budget of {budget}")
 
@@ -285,14 +286,15 @@ async def _bad_requests(caller: Caller) -> None:
 
 
 async def _long_prompts(caller: Caller) -> None:
-    heard = await caller.chat(stays=True, messages=[{"role": "user", "content": "tide " * 5 * caller.longest}])
+    messages = [{"role": "user", "content": "tide " * 5 * caller.longest}]
+    heard = await caller.chat({"messages": messages}, stays=True)
     if (heard.status, (heard.error or {}).get("code")) != (400, "context_length_exceeded"):
         caller.fault(f"{heard.status}, {heard.error}")
 
 
 async def _bursts(caller: Caller) -> None:
     """More at once than there is room for: some are turned away, the rest are answered."""
-    await asyncio.gather(*(caller.chat(max_tokens=8) for _ in range(2 * caller.room)))
+    await asyncio.gather(*(caller.chat({"max_tokens": 8}) for _ in range(2 * caller.room)))
 
 
 async def _services(caller: Caller) -> None:

@@ -25,12 +25,12 @@ from transformers.generation.continuous_batching.model_runner import infer_max_s
 from transformers.generation.continuous_batching.requests import FutureRequestState, RequestState
 
 from streamsieve.backends.local.engine.executor import Usage
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.engine.paged_attention import PagedAttention
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Work
 from streamsieve.backends.local.engine.token_choice import TokenChoice
 from streamsieve.backends.local.model.loading import LocalModel
+from streamsieve.backends.local.sampling.token import Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from streamsieve.backends.local.engine.executor import Executor
-from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull, Token
+from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull
 from streamsieve.backends.local.engine.mailbox import Delivery, Mailbox, deliver
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.stats import Counts, Stats
 from streamsieve.backends.local.engine.worker import Outcome, Worker
+from streamsieve.backends.local.sampling.token import Token
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Work
+from streamsieve.backends.local.sampling.token import Token
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the engine is asked for and what it answers with: jobs, tokens, and the ways they can fail."""
+"""What the engine is asked for: jobs, and the ways they can fail."""
 
 from __future__ import annotations
 
@@ -34,19 +34,6 @@ class Job:
     constraint: Constraint | None = None
     finish_reason: FinishReason | None = field(default=None, init=False)
     cached_tokens: int = field(default=0, init=False)
-
-
-@dataclass(slots=True)
-class Token:
-    """One generated token.
-
-    `logprob`: its natural log probability, None where none were asked for. `top`: the likeliest tokens and
-    theirs, best first, as many as were asked for.
-    """
-
-    id: int
-    logprob: float | None = None
-    top: Sequence[tuple[int, float]] = ()
 
 
 class QueueFull(Exception):

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from streamsieve.backends.local.engine.jobs import Token
+from streamsieve.backends.local.sampling.token import Token
 
 
 class Mailbox:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from streamsieve.backends.local.engine.attention_masks import AttentionMasks
 from streamsieve.backends.local.engine.slot_cache import Decoding, Prefilling, Segment, SlotCache, round_up
-from streamsieve.backends.local.model.attention_masks import AttentionMasks
 from streamsieve.backends.local.model.loading import LocalModel
 
 

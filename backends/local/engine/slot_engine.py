@@ -9,8 +9,8 @@ import torch
 
 from streamsieve.backends.local.engine.engine import Engine
 from streamsieve.backends.local.engine.slot_cache import round_up
+from streamsieve.backends.local.engine.slot_check import check_slots, layer_shapes
 from streamsieve.backends.local.engine.slot_executor import SlotExecutor
-from streamsieve.backends.local.model.check import check_slots, layer_shapes
 from streamsieve.backends.local.model.loading import LocalModel
 from streamsieve.parsers.errors import ConfigurationError
 

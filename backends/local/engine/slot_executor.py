@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from streamsieve.backends.local.engine.executor import Usage
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Chunk, Work
 from streamsieve.backends.local.engine.slot_cache import LayerShape, Segment, SlotCache
@@ -16,6 +15,7 @@ from streamsieve.backends.local.engine.slot_calls import SlotCalls
 from streamsieve.backends.local.engine.slots import Slots
 from streamsieve.backends.local.engine.token_choice import TokenChoice
 from streamsieve.backends.local.model.loading import LocalModel
+from streamsieve.backends.local.sampling.token import Token
 
 _PACKED_PREFIX = 1024
 """Stored tokens that the chunks of one call bring along at most: attention looks at all for each new token."""

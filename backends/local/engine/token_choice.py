@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.sampling.sampler import RowSampler, Sampler
+from streamsieve.backends.local.sampling.token import Token
 
 
 class TokenChoice:

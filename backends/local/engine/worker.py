@@ -15,9 +15,10 @@ from typing import Literal
 import torch
 
 from streamsieve.backends.local.engine.executor import Executor, Usage
-from streamsieve.backends.local.engine.jobs import FinishReason, Token
+from streamsieve.backends.local.engine.jobs import FinishReason
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Scheduler
+from streamsieve.backends.local.sampling.token import Token
 
 Command = tuple[Literal["add", "cancel"], Row]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.sampling.candidates import top
+from streamsieve.backends.local.sampling.token import Token
 
 
 class OwnDistribution:

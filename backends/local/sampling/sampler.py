@@ -16,12 +16,12 @@ import torch
 import xgrammar
 from torch import Tensor
 
-from streamsieve.backends.local.engine.jobs import Token
 from streamsieve.backends.local.sampling.candidates import highest
 from streamsieve.backends.local.sampling.draw import NO_TOKEN, Draws, draw_from_all, draw_from_top
 from streamsieve.backends.local.sampling.logit_edits import LogitEdits, apply_edits
 from streamsieve.backends.local.sampling.own_distribution import OwnDistribution
 from streamsieve.backends.local.sampling.parameters import SamplingParameters
+from streamsieve.backends.local.sampling.token import Token
 
 __all__ = ["RowSampler", "Sampler", "SamplingParameters"]
 

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from streamsieve.backends.local.engine.jobs import EngineFailed, Job, Token
+from streamsieve.backends.local.engine.jobs import EngineFailed, Job
+from streamsieve.backends.local.sampling.token import Token
 from streamsieve.backends.local.server.detokenizer import Detokenizer
 from streamsieve.backends.local.server.stop_strings import Stop, StopStrings
 from streamsieve.backends.reply import Piece, TokenLogprob

@@ -29,12 +29,13 @@ from streamsieve.backends.local.engine import paged_attention
 from streamsieve.backends.local.engine.continuous_engine import continuous_engine
 from streamsieve.backends.local.engine.continuous_executor import Batching, ContinuousExecutor
 from streamsieve.backends.local.engine.engine import Engine
-from streamsieve.backends.local.engine.jobs import EngineFailed, Job, Token
+from streamsieve.backends.local.engine.jobs import EngineFailed, Job
 from streamsieve.backends.local.engine.paged_attention import PagedAttention
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Work
 from streamsieve.backends.local.model.loading import LocalModel, describe
 from streamsieve.backends.local.sampling.sampler import SamplingParameters
+from streamsieve.backends.local.sampling.token import Token
 from streamsieve.parsers.errors import ConfigurationError
 
 VOCABULARY = 300

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from streamsieve.backends.local.engine.engine import FAILURES, Engine, Health
 from streamsieve.backends.local.engine.executor import Usage
-from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull, Token
+from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Work
 from streamsieve.backends.local.sampling.parameters import SamplingParameters
+from streamsieve.backends.local.sampling.token import Token
 
 ROWS = 2
 

@@ -9,8 +9,9 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
-from streamsieve.backends.local.engine.jobs import EngineFailed, FinishReason, Job, Token
+from streamsieve.backends.local.engine.jobs import EngineFailed, FinishReason, Job
 from streamsieve.backends.local.sampling.parameters import SamplingParameters
+from streamsieve.backends.local.sampling.token import Token
 from streamsieve.backends.local.server.detokenizer import Detokenizer
 from streamsieve.backends.local.server.generation import LEAST_LOGPROB, Ending, Generation
 from streamsieve.backends.local.server.stop_strings import StopStrings

@@ -29,9 +29,9 @@ from streamsieve.backends.local.engine.engine import Engine
 from streamsieve.backends.local.engine.jobs import Job
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.scheduler import Chunk, Scheduler, Work
+from streamsieve.backends.local.engine.slot_check import layer_shapes
 from streamsieve.backends.local.engine.slot_engine import slot_engine
 from streamsieve.backends.local.engine.slot_executor import SlotExecutor
-from streamsieve.backends.local.model.check import layer_shapes
 from streamsieve.backends.local.model.loading import LocalModel, describe, load
 from streamsieve.backends.local.sampling.parameters import SamplingParameters
 
