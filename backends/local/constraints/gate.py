@@ -12,6 +12,9 @@ from streamsieve.backends.local.constraints.literals import Literals
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.thinking_watch import MessageWatch, Phase, ThinkingWatch
 
+_REST = 3
+"""Tokens that a character wants at most behind its first: each is a byte of it at least."""
+
 
 class Gate:
     """The constraint of one reply: thinking is free, and what comes behind it is bound by `grammar` (None: by nothing).
@@ -62,8 +65,8 @@ class Gate:
     def _is_overdue(self) -> bool:
         if not self._is_thinking or self._budget is None or self._thought < self._budget:
             return False
-        unfinished, _ = self._decode.getstate()  # of a character, which comes to its end first
-        return not unfinished
+        unfinished, _ = self._decode.getstate()  # of a character, which comes to its end first where it has one
+        return not unfinished or self._thought >= self._budget + _REST
 
     @property
     def _is_thinking(self) -> bool:

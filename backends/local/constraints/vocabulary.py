@@ -79,6 +79,11 @@ class Vocabulary:
         return frozenset(self.special.values())
 
     @cached_property
+    def longest(self) -> int:
+        """Bytes that a token writes at most."""
+        return max(map(len, self.texts))
+
+    @cached_property
     def markers(self) -> SpecialTokens:
         """The special tokens, as the parsers know them."""
         return SpecialTokens({number: text for text, number in self.special.items()})

@@ -47,7 +47,7 @@ _IGNORED = {
     "priority", "request_id", "cache_salt", "spaces_between_special_tokens", "prediction", "verbosity",
 }  # fmt: skip
 """Fields that only concern accounts, caches and speed, or that nothing here answers to differently."""
-_KNOWN: Mapping[Api, frozenset[str]] = {
+KNOWN: Mapping[Api, frozenset[str]] = {
     "chat": frozenset(
         _GENERATION
         | _OUTPUT
@@ -175,13 +175,13 @@ def check_tools(body: Body) -> None:
 def _check_fields(body: Body, api: Api) -> None:
     """A field that would change the reply is not passed over in silence."""
     for name, value in body.items():
-        if name in _KNOWN[api] or value is None:
+        if name in KNOWN[api] or value is None:
             continue
         if name in _NEUTRAL:
             if value not in _NEUTRAL[name]:
                 raise bad_request(f"{name}: this server does not have it.", name)
             continue
-        near = difflib.get_close_matches(name, _KNOWN[api], n=1, cutoff=0.7)
+        near = difflib.get_close_matches(name, KNOWN[api], n=1, cutoff=0.7)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise bad_request(f"Unrecognized request argument: {name!r}.{hint}", name)
 
@@ -202,7 +202,7 @@ def _sampling(body: Body, api: Api, served: ServedModel) -> SamplingParameters:
         sampling.check_vocabulary(served.vocabulary)
     except (ValueError, TypeError) as error:
         name = str(error).partition(":")[0]
-        raise bad_request(f"{error}.", name if name in _KNOWN[api] else None) from error
+        raise bad_request(f"{error}.", name if name in KNOWN[api] else None) from error
     return sampling
 
 

@@ -208,10 +208,7 @@ def refusal(error: Exception) -> ApiError | None:
             message = f"Too many requests are waiting; try again in {error.retry_after} s."
             return ApiError(429, message, "rate_limit_error", code="rate_limit_exceeded", headers=headers)
         case PromptTooLong():
-            message = (
-                f"This model's maximum context length is {error.limit} tokens. However, your prompt has {error.length}."
-            )
-            return ApiError(400, message, param="messages", code="context_length_exceeded")
+            return _too_long(error.length, error.limit, "messages")
         case EngineDead():
             return ApiError(503, "The engine takes no requests.", "server_error", code="engine_dead")
         case EngineFailed():
@@ -225,7 +222,7 @@ def _chat_prompt(runtime: Runtime, body: Body) -> tuple[RenderedPrompt, Sequence
     rendered = runtime.template.render(body)
     if not is_whole(rendered.text):
         raise bad_request("messages: must be of whole characters.", "messages")
-    return rendered, _some(runtime.tokenizer.encode(rendered.text), "messages")
+    return rendered, _some(_encoded(runtime, rendered.text, "messages"), "messages")
 
 
 def _bare_prompts(runtime: Runtime, body: Body) -> list[_Prompt]:
@@ -233,10 +230,23 @@ def _bare_prompts(runtime: Runtime, body: Body) -> list[_Prompt]:
     echo = read_boolean(body, "echo")
     made = []
     for prompt in read_prompts(body, runtime.served.vocabulary):
-        token_ids = runtime.tokenizer.encode(prompt, special=special) if isinstance(prompt, str) else prompt
+        token_ids = _encoded(runtime, prompt, "prompt", special=special) if isinstance(prompt, str) else prompt
         text = (prompt if isinstance(prompt, str) else runtime.tokenizer.decode(prompt)) if echo else ""
         made.append(_Prompt(_some(token_ids, "prompt"), text))
     return made
+
+
+def _encoded(runtime: Runtime, text: str, param: str, *, special: bool = False) -> Sequence[int]:
+    """The tokens of a prompt. Of one that is too long by far none are made: they take a hundred times its memory."""
+    least = len(text) // runtime.vocabulary.longest
+    if least >= runtime.engine.longest:
+        raise _too_long(least, runtime.engine.longest, param)
+    return runtime.tokenizer.encode(text, special=special)
+
+
+def _too_long(length: int, limit: int, param: str) -> ApiError:
+    message = f"This model's maximum context length is {limit} tokens. However, your prompt has at least {length}."
+    return ApiError(400, message, param=param, code="context_length_exceeded")
 
 
 def _some(token_ids: Sequence[int], param: str) -> Sequence[int]:

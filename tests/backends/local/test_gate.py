@@ -269,6 +269,16 @@ async def test_the_budget_does_not_cut_a_character(words: Words) -> None:
     assert constraint.forced() == words.encode("</think>")[0]
 
 
+async def test_the_budget_does_not_wait_for_a_character_that_never_ends(words: Words) -> None:
+    constraint = await words.constraint({"thinking_token_budget": 2}, OPEN)
+    first, _ = words.encode("é")
+    say(constraint, words.encode("a"))
+    for _ in range(4):
+        assert constraint.forced() is None
+        say(constraint, [first])
+    assert constraint.forced() == words.encode("</think>")[0]
+
+
 @pytest.mark.parametrize("format", [QWEN3, MARKED], ids=["may", "must"])
 async def test_the_budget_of_thinking_that_the_reply_opens(words: Words, format: Format) -> None:
     constraint = await words.constraint({"thinking_token_budget": 2}, TURN, format=format)

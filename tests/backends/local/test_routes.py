@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from streamsieve.backends import request_fields
 from streamsieve.backends.application import application
 from streamsieve.backends.local.model.loading import describe
 from streamsieve.backends.local.server.application import LocalBackend
+from streamsieve.backends.local.server.requests import KNOWN, Api
 from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
 from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.backends.loopback import loopback
@@ -293,6 +295,60 @@ def test_prompts_that_are_none(url: str, prompt: object, param: str) -> None:
 def test_logprobs_of_an_echo_are_not_had(url: str) -> None:
     answer = httpx2.post(url + "/v1/completions", json={"prompt": "x", "echo": True, "logprobs": 1})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "echo")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("completions", {"prompt": "x" * 100_000}, "prompt"),
+        ("chat/completions", {"messages": [{"role": "user", "content": "x" * 100_000}]}, "messages"),
+    ],
+)
+def test_no_tokens_are_made_of_what_is_too_long_by_far(
+    url: str, path: str, body: Any, param: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tokenizer, "encode", None)
+    answer = httpx2.post(f"{url}/v1/{path}", json=body)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["code"]) == (400, param, "context_length_exceeded")
+
+
+def _nested(depth: int) -> Any:
+    schema: Any = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+ODD: list[Any] = [
+    True, 0, -1, 1.5, 10**30, float("nan"), float("inf"), "", "x", "\ud83d", "a\x00b", "auto", "required", [], [None],
+    ["x"], ["\ud83d"], [[]], [[1, 2]], [{}], {}, {"a": 1}, {"type": None}, {"type": []}, {"\ud83d": 1}, {"0": 1e30},
+    {"type": "json_schema", "json_schema": {"schema": _nested(300)}},
+    {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}},
+    {"type": "json_schema", "json_schema": {"schema": {"type": "string", "format": {}, "maxLength": 2}}},
+    {"type": "json_schema", "json_schema": {"schema": {"properties": {"\ud83d": {}}, "required": [1, None]}}},
+    {"type": "structural_tag", "format": {}},
+    {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": [1], "tags": [None]}},
+    {"regex": "("}, {"regex": "\ud83d"}, {"choice": ["\ud83d"]}, {"grammar": "root ::= root"}, {"json": "{"},
+    [{"type": "function", "function": {"name": "\ud83d", "parameters": {}}}],
+    [{"type": "function", "function": {"name": "f", "parameters": _nested(300)}}],
+    [{"role": "user", "content": "\ud83d"}], [{"role": "user"}], [{"role": "assistant", "tool_calls": [{}]}],
+    [{"role": "user", "content": [{"type": "text"}]}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_no_field_breaks_the_server(url: str, api: Api) -> None:
+    """Whatever is in it: the request is served, or refused as it should be."""
+    path, prompt = ("chat/completions", {"messages": MESSAGES}) if api == "chat" else ("completions", {"prompt": "x"})
+    pairs = [(name, value) for name in sorted(KNOWN[api]) for value in ODD]
+    with httpx2.Client(base_url=url, timeout=60) as client:
+        for name, value in random.Random(0).sample(pairs, 300):
+            body = json.dumps({**prompt, "max_tokens": 2, name: value}).encode()
+            answer = client.post(f"/v1/{path}", content=body)
+            if answer.status_code != 200:
+                assert answer.status_code in (400, 404), (name, value, answer.text)
+                assert answer.json()["error"]["message"], (name, value)
 
 
 def test_a_route_that_is_none(url: str) -> None:
