@@ -1,12 +1,12 @@
 """Mixed load on the local server for a while.
 
-`python -m benchmarks.local_soak --tokenizer DIR [--minutes 30] [--json]`
+`python -m benchmarks.local_soak [--tokenizer DIR] [--minutes 30] [--json]`
 
-A tiny random Qwen3 with the tokenizer in DIR is served by `streamsieve serve` in a process of its own, with little room
-(`--slots`, `--queue`), so that clients wait and are turned away. They ask for all that there is, well and badly
-(`benchmarks.local_callers`), and a fifth of them leave at some time. Every answer has to be whole and true to what was
-asked, or a clear error. Afterwards nothing may run, wait or fill the cache, and memory may not have grown. What fails
-is reported, and the exit status is 1.
+A tiny random Qwen3 with the tokenizer in DIR, or that of the demo model, is served by `streamsieve serve` in a process
+of its own, with little room (`--slots`, `--queue`), so that clients wait and are turned away. They ask for all that
+there is, well and badly (`benchmarks.local_callers`), and a fifth of them leave at some time. Every answer has to be
+whole and true to what was asked, or a clear error. Afterwards nothing may run, wait or fill the cache, and memory may
+not have grown. What fails is reported, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks.local_callers import Caller, Tally
 from benchmarks.local_http import Server, running
+from streamsieve.backends.local.model.demo_model import fetch
 
 GROWTH = 1.1
 """How much larger the server's memory may be in the last quarter of the time than in the second."""
@@ -134,7 +135,7 @@ def report(tally: Tally, memory: list[int], seconds: float) -> Mapping[str, obje
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.local_soak", description=__doc__)
-    parser.add_argument("--tokenizer", required=True, help="a folder with a tokenizer that has a chat template")
+    parser.add_argument("--tokenizer", help="a folder with one that has a chat template (default: the demo model's)")
     parser.add_argument("--minutes", type=float, default=30, help="clients ask for so long (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=12, help="at once (default: %(default)s)")
     parser.add_argument("--slots", type=int, default=4, help="replies that run at once (default: %(default)s)")
@@ -144,10 +145,11 @@ def main() -> int:
     seconds = 60 * options.minutes
     room = options.slots + options.queue
     with tempfile.TemporaryDirectory() as folder:
-        save(Path(folder), options.tokenizer)
+        save(Path(folder), options.tokenizer or str(fetch()))
         command = [str(Path(sys.executable).parent / "streamsieve"), "serve", "--model", folder, "--device", "cpu"]
-        command += ["--reasoning-parser", "qwen3", "--tool-parser", "hermes", "--slots", str(options.slots)]
-        with running("streamsieve", [*command, "--queue", str(options.queue), "--port"], "", 1) as server:
+        command += ["--reasoning-parser", "qwen3", "--tool-parser", "hermes", "--allow-misfit"]
+        command += ["--slots", str(options.slots), "--queue", str(options.queue), "--port"]
+        with running("streamsieve", command, "", 1) as server:
             tally, memory = asyncio.run(run(server, seconds, options.clients, room))
     figures = report(tally, memory, seconds)
     if options.json:
