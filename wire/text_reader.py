@@ -8,10 +8,19 @@ from streamsieve.parsers.events import Event
 from streamsieve.parsers.tokens import SpecialTokens
 from streamsieve.wire.attribution import Attribution, Token, Told, joined, tokens_of
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import Parser, verbatim_after
+from streamsieve.wire.parser import Parser, open_parser, verbatim_after
+from streamsieve.wire.request.prepared import Prepared
 
 _logger = logging.getLogger(__name__)
 _NOTHING: JsonObject = {}
+
+
+def open_text(prepared: Prepared, index: int, *, whole: bool = False) -> TextReader:
+    """Who reads the text of one choice of the reply; the caller closes it. `whole`: it comes in one piece."""
+    settings = prepared.settings
+    parser = open_parser(settings, prepared.request, whole=whole, heard=prepared.heard(index))
+    limit = settings.max_body if whole else settings.max_held
+    return TextReader(parser, special=settings.special_tokens, max_held=limit)
 
 
 class TextReader:

@@ -13,6 +13,7 @@ from streamsieve.parsers.request import Request
 from streamsieve.wire.chat.choice import Choice, State
 from streamsieve.wire.exchange import Exchange
 from streamsieve.wire.settings import Settings
+from streamsieve.wire.text_reader import TextReader
 
 HERMES: dict[str, Any] = {"tool_parser": "hermes"}
 THINKING: dict[str, Any] = {"tool_parser": "hermes", "reasoning_parser": "deepseek_r1"}
@@ -378,7 +379,7 @@ class Recorder:
 
 def test_what_a_parser_is_fed() -> None:
     recorder = Recorder()
-    choice = Choice(0, recorder, State.PARSING, Request(), Settings())
+    choice = Choice(0, TextReader(recorder, special=None, max_held=10**6), State.PARSING, Request(), Settings())
     chunks: list[dict[str, object]] = [
         text("a", token_ids=[1, 2]),
         text("b"),

@@ -12,7 +12,6 @@ from streamsieve.wire.attribution import OF_THE_TEXT, Told, has_tokens, without_
 from streamsieve.wire.chat.announcement import Announcements
 from streamsieve.wire.chat.delta import TRAYS, Deltas, is_text, normalised, reasoning_names
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import Parser
 from streamsieve.wire.settings import Settings
 from streamsieve.wire.text_reader import TextReader
 
@@ -41,9 +40,9 @@ class Choice:
     the last chunk made of it.
     """
 
-    def __init__(self, index: int, parser: Parser, state: State, request: Request, settings: Settings) -> None:
+    def __init__(self, index: int, text: TextReader, state: State, request: Request, settings: Settings) -> None:
         self.index = index
-        self.text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
+        self.text = text
         self.state = state
         self.role_sent = False
         self.has_finished = False

@@ -9,11 +9,12 @@ from streamsieve.parsers.events import Content
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.chat.choice import PARSING, Choice, State
 from streamsieve.wire.chat.chunk_template import Templates
+from streamsieve.wire.chat.delta import index_of
 from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.request.refusal import Refused
+from streamsieve.wire.text_reader import open_text
 from streamsieve.wire.usage import with_reasoning_tokens
 
 _OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
@@ -178,14 +179,11 @@ class ChatStream:
         return choices if self._prepared.keep_ids else list(map(without_ids, choices))
 
     def _choice(self, given: JsonObject) -> Choice:
-        index = given.get("index", 0)
-        assert isinstance(index, int)
+        index = index_of(given)
         if index not in self._choices:
             state = PARSING if self._parses else State.PASSING
-            prepared = self._prepared
-            settings, request = prepared.settings, prepared.request
-            parser = open_parser(settings, request, heard=prepared.heard(index))
-            self._choices[index] = Choice(index, parser, state, request, settings)
+            text = open_text(self._prepared, index)
+            self._choices[index] = Choice(index, text, state, self._prepared.request, self._prepared.settings)
         return self._choices[index]
 
     def _openings(self, index: int) -> list[JsonObject]:

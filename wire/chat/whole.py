@@ -11,9 +11,8 @@ from streamsieve.wire.attribution import Told, has_tokens, without_tokens
 from streamsieve.wire.chat.delta import TRAYS, index_of, is_text, normalised, reasoning_names
 from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
 from streamsieve.wire.request.prepared import Prepared
-from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.text_reader import open_text
 from streamsieve.wire.usage import with_reasoning_tokens
 
 
@@ -67,9 +66,7 @@ class _Reply:
     async def _parse(self, text: str, reason: str | None) -> tuple[Message, list[Told]]:
         settings = self._settings
         given = self._given if isinstance(self._given, dict) else {}
-        heard = self._prepared.heard(index_of(given))
-        parser = open_parser(settings, self._request, whole=True, heard=heard)
-        reader = TextReader(parser, special=settings.special_tokens, max_held=len(text))
+        reader = open_text(self._prepared, index_of(given), whole=True)
         collector = Collector()
         try:
             told = await reader.feed(text, given)

@@ -12,9 +12,8 @@ from streamsieve.wire.body import Mode
 from streamsieve.wire.chat.delta import REASONING_NAMES, TRAYS, index_of
 from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
 from streamsieve.wire.request.prepared import Prepared
-from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.text_reader import open_text
 
 _OF_A_DELTA = 64
 """Bytes that a delta takes beside its text, about."""
@@ -62,14 +61,12 @@ class _Compared:
     """One choice, sorted twice."""
 
     def __init__(self, prepared: Prepared, index: int) -> None:
-        settings = prepared.settings
         self._request = prepared.request
         self._heard = prepared.heard(index)
-        parser = open_parser(settings, prepared.request, heard=self._heard)
-        self._text = TextReader(parser, special=settings.special_tokens, max_held=settings.max_held)
+        self._text = open_text(prepared, index)
         self._ours = Collector()
         self._theirs = _Theirs()
-        self._left = settings.max_body  # so many bytes more may be kept
+        self._left = prepared.settings.max_body  # so many bytes more may be kept
         self._is_known = True
 
     async def read(self, fields: JsonObject, choice: JsonObject) -> None:

@@ -7,10 +7,9 @@ from streamsieve.wire.attribution import Told
 from streamsieve.wire.chat.choice import PARSING, State
 from streamsieve.wire.chat.delta import REASONING_NAMES, is_text
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.output import new_id
-from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.text_reader import TextReader, open_text
 
 
 class ChatReader:
@@ -80,11 +79,8 @@ class ChatReader:
 def open_reader(prepared: Prepared, *, whole: bool) -> ChatReader:
     """Who reads the first choice of a reply, its one message or its deltas. The caller closes its `text`."""
     settings = prepared.settings
-    parser = open_parser(settings, prepared.request, whole=whole, heard=prepared.heard(0))
-    limit = settings.max_body if whole else settings.max_held
-    text = TextReader(parser, special=settings.special_tokens, max_held=limit)
     sorts = settings.parses and not settings.shadow  # in shadow mode the upstream's own sorting goes on
-    return ChatReader(text, PARSING if sorts else State.PASSING)
+    return ChatReader(open_text(prepared, 0, whole=whole), PARSING if sorts else State.PASSING)
 
 
 def refusal_of(fields: JsonObject) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from streamsieve.wire.json_text import JsonObject
-from streamsieve.wire.parser import open_parser
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.output import Output
-from streamsieve.wire.text_reader import TextReader
+from streamsieve.wire.text_reader import TextReader, open_text
 
 _SORTED = ("reasoning", "function_call")
 """An upstream that sends one of these sorts its replies itself: from there on its messages are not parsed."""
@@ -49,7 +48,7 @@ class Sorter:
         out = await self.end("stop")
         if self._sorts and item.get("type") == "message":
             self._read.add(index)
-            self._text = self._reader(index)
+            self._text = open_text(self._prepared, index, whole=self._whole)
             self._is_empty = True
             return out + await self._content(item)
         self._sorts = self._sorts and item.get("type") not in _SORTED
@@ -98,12 +97,6 @@ class Sorter:
         """Free the parser that is open."""
         if self._text is not None:
             await self._text.aclose()
-
-    def _reader(self, index: int) -> TextReader:
-        prepared, settings = self._prepared, self._prepared.settings
-        parser = open_parser(settings, prepared.request, whole=self._whole, heard=prepared.heard(index))
-        limit = settings.max_body if self._whole else settings.max_held
-        return TextReader(parser, special=settings.special_tokens, max_held=limit)
 
     async def _content(self, item: JsonObject) -> bytes:
         """The events of the parts of a message."""
