@@ -32,7 +32,7 @@ class Token:
 def tokens_of(choice: JsonObject, text: str, special: SpecialTokens | None = None) -> list[Token]:
     """`text`, which is the text of `choice`, cut into the tokens that its log probabilities and ids tell of.
 
-    None where these tell of nothing. Where ids alone tell of them they are cut at `special` tokens only,
+    None at all where these tell of nothing. Where ids alone tell of them they are cut at `special` tokens only,
     and where they do not add up to the text not at all.
     """
     logprobs, ids = _logprobs(choice), _ids(choice)

@@ -19,6 +19,9 @@ class NotJsonError(ValueError):
     """The bytes are not JSON that we can read; what to do with them is the caller's to say."""
 
 
+STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+"""A pattern of what stands for a string in JSON bytes; what it matches still has to be read to know that it is one."""
+
 _loads, _dumps = orjson.loads, orjson.dumps
 _INTEGERS = range(-(2**63), 2**64)
 """What orjson reads as an integer; it makes a rounded float of any other."""

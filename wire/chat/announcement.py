@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Event
-from streamsieve.wire import json_text
+from streamsieve.wire import json_text, sse
 from streamsieve.wire.json_text import JsonObject
 
 EVENT = b"event: tool_call\n"
@@ -34,6 +34,5 @@ class Announcements:
     def take(self, chunk: JsonObject) -> bytes:
         """The events that announce what is due; `chunk` has what every chunk of the reply has."""
         due, self._due = self._due, []
-        return b"".join(
-            b"%bdata: %b\n\n" % (EVENT, json_text.encode({**chunk, "choices": [], "tool_call": call})) for call in due
-        )
+        chunks = [{**chunk, "choices": [], "tool_call": call} for call in due]
+        return b"".join(sse.encode(json_text.encode(one), EVENT) for one in chunks)

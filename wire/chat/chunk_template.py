@@ -9,10 +9,10 @@ import orjson
 from streamsieve.wire import json_text
 from streamsieve.wire.json_text import JsonObject
 
-_USELESS = 16
+USELESS = 16
 """So many templates may turn out to be of no use; then each event has something of its own, and no more are made."""
 
-_CONTENT_DELTA = re.compile(rb'"delta"\s*:\s*(\{\s*"content"\s*:\s*)("[^"\\]*(?:\\.[^"\\]*)*")(\s*\})')
+_CONTENT_DELTA = re.compile(rb'"delta"\s*:\s*(\{\s*"content"\s*:\s*)(%b)(\s*\})' % json_text.STRING)
 
 
 class Template:
@@ -85,7 +85,7 @@ class Templates:
         self._useless = 0
 
     def may_learn(self) -> bool:
-        return self._useless < _USELESS
+        return self._useless < USELESS
 
     def learn(self, index: int, raw: bytes, chunk: JsonObject) -> None:
         """Make a template of an event that holds `chunk`, of one choice; it takes the place of an earlier one."""

@@ -8,6 +8,9 @@ from streamsieve.parsers.events import CallArguments, CallStart, Content, Event,
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.settings import ReasoningField
 
+OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
+"""What a chunk says of the completion that it is of; all of one say the same."""
+
 REASONING_NAMES = ("reasoning", "reasoning_content")
 """The fields that servers and clients use; there is no OpenAI standard for either."""
 

@@ -9,7 +9,7 @@ from streamsieve.parsers.events import Content
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.chat.choice import PARSING, Choice, State
 from streamsieve.wire.chat.chunk_template import Templates
-from streamsieve.wire.chat.delta import index_of
+from streamsieve.wire.chat.delta import OF_EVERY_CHUNK, index_of
 from streamsieve.wire.chat.unasked_ids import without_ids
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.request.prepared import Prepared
@@ -17,8 +17,7 @@ from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.text_reader import open_text
 from streamsieve.wire.usage import with_reasoning_tokens
 
-_OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
-_WITHOUT_NEWS = _OF_EVERY_CHUNK | {"choices"}
+_WITHOUT_NEWS = OF_EVERY_CHUNK | {"choices"}
 _BROKEN_OFF = Refused("The reply broke off before its end.", code="reply_broke_off", type="server_error")
 
 
@@ -203,7 +202,7 @@ def _is_chat_choice(choice: object) -> TypeGuard[JsonObject]:
 
 def _bare(chunk: JsonObject) -> JsonObject:
     """A chunk without what is said only once."""
-    return {name: value for name, value in chunk.items() if name in _OF_EVERY_CHUNK}
+    return {name: value for name, value in chunk.items() if name in OF_EVERY_CHUNK}
 
 
 def _encoded(chunk: JsonObject, choice: JsonObject) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -61,6 +61,13 @@ class Prepared:
         """Have the upstream sent this body."""
         self.body = body
         self.changed = True
+
+    def ask(self, fields: Mapping[str, object]) -> None:
+        """Have the upstream sent these fields too, and not `include_reasoning`: whoever leaves the reasoning out, it
+        has to be told apart first."""
+        said = {name: value for name, value in self.body.items() if name != "include_reasoning"} | dict(fields)
+        if said != self.body:
+            self.send(said)
 
     def read(self, body: JsonObject) -> None:
         """Have the reply read as that to this chat completion request."""

@@ -27,10 +27,7 @@ def ask_for_raw_text(prepared: Prepared) -> None:
         asked |= {name: value for name, value in dialect.continuing.items() if name not in body}
     if dialect.reasoning_field is not None:
         asked |= _history(body, dialect.reasoning_field)
-    # Whoever leaves the reasoning out, it has to be told apart first.
-    said = {name: value for name, value in body.items() if name != "include_reasoning"}
-    if said | asked != body:
-        prepared.send(said | asked)
+    prepared.ask(asked)
 
 
 def _end_tokens(body: JsonObject, dialect: Dialect, format: Format) -> Fields:

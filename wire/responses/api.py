@@ -39,7 +39,4 @@ def _ask_for_raw_text(prepared: Prepared) -> None:
     settings, dialect = prepared.settings, prepared.settings.dialect
     if dialect is None or settings.format is None or settings.shadow:
         return
-    # Whoever leaves the reasoning out, it has to be told apart first.
-    said = {name: value for name, value in prepared.body.items() if name != "include_reasoning"}
-    if said | dict(dialect.raw_text) != prepared.body:
-        prepared.send(said | dict(dialect.raw_text))
+    prepared.ask(dialect.raw_text)

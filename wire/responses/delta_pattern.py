@@ -7,13 +7,10 @@ import re
 import orjson
 
 from streamsieve.wire import json_text, sse
+from streamsieve.wire.chat.chunk_template import USELESS
 from streamsieve.wire.json_text import JsonObject
 
-_USELESS = 16
-"""So many patterns may turn out to be of no use; then each event has something of its own, and no more are made."""
-
-_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_GAPS = re.compile(rb'"delta"\s*:\s*(?P<text>%b)|"sequence_number"\s*:\s*(?P<number>\d+)' % _STRING)
+_GAPS = re.compile(rb'"delta"\s*:\s*(?P<text>%b)|"sequence_number"\s*:\s*(?P<number>\d+)' % json_text.STRING)
 _PROBE: JsonObject = {"delta": "?", "sequence_number": 1}
 
 
@@ -45,7 +42,7 @@ class DeltaPattern:
         probe = raw[: first[0]] + probes[one] + middle + probes[other] + raw[last[1] :]
         if _read(probe) != {**body, **_PROBE}:
             return None
-        patterns = {"text": b"(%b)" % _STRING, "number": rb"\d+"}
+        patterns = {"text": b"(%b)" % json_text.STRING, "number": rb"\d+"}
         between = re.compile(patterns[one] + re.escape(middle) + patterns[other])
         return cls(raw[: first[0]], between, raw[last[1] :])
 
@@ -75,7 +72,7 @@ class DeltaPatterns:
         """Make a pattern of a delta event; it takes the place of the earlier one."""
         if self.newest is not None and not self.newest.used:
             self._useless += 1
-        self.newest = DeltaPattern.learn(raw, body) if self._useless < _USELESS else None
+        self.newest = DeltaPattern.learn(raw, body) if self._useless < USELESS else None
 
     def forget(self) -> None:
         """What comes next is not for this pattern."""

@@ -8,6 +8,7 @@ from typing import Literal
 from streamsieve.wire import json_text, sse
 from streamsieve.wire.chat.choice import PARSING, State
 from streamsieve.wire.chat.chunk_template import Templates
+from streamsieve.wire.chat.delta import OF_EVERY_CHUNK
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
@@ -16,7 +17,7 @@ from streamsieve.wire.responses.output import Output
 from streamsieve.wire.responses.reply_object import BROKEN_OFF, SERVER_ERROR, ReplyObject, ending, error_of, usage_of
 
 _PLAIN_CHOICE = frozenset({"index", "delta"})
-_OF_EVERY_CHUNK = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier", "choices"})
+_WITHOUT_NEWS = OF_EVERY_CHUNK | {"choices"}
 
 
 class Phase(enum.Enum):
@@ -163,7 +164,7 @@ def _is_first(choice: object) -> bool:
 def _is_plain(chunk: JsonObject, choice: JsonObject, delta: JsonObject) -> bool:
     """Whether a chunk is nothing but text of one choice; null and empty fields say nothing."""
     tells = any(choice[name] for name in choice.keys() - _PLAIN_CHOICE)
-    return delta.keys() == {"content"} and not tells and not any(chunk[name] for name in chunk.keys() - _OF_EVERY_CHUNK)
+    return delta.keys() == {"content"} and not tells and not any(chunk[name] for name in chunk.keys() - _WITHOUT_NEWS)
 
 
 def _unreadable(fault: str) -> JsonObject:

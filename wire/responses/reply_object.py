@@ -48,7 +48,8 @@ _ERROR_CODES = frozenset({SERVER_ERROR, "rate_limit_exceeded", "invalid_prompt"}
 BROKEN_OFF: JsonObject = {"code": SERVER_ERROR, "message": "The reply broke off: what makes it has failed."}
 """The error where the body of the reply broke."""
 
-_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""The finish reasons of a reply that is not all there, and what a response calls them."""
 _FAILED = frozenset({"error", "abort"})
 """Finish reasons by which vLLM and SGLang say that a reply is no answer."""
 
@@ -57,7 +58,7 @@ def ending(reason: str | None) -> Ending:
     """How a response ends whose chat completion has this finish reason; None where it has none."""
     if reason is None or reason in _FAILED:
         return "failed"
-    return "incomplete" if reason in _INCOMPLETE else "completed"
+    return "incomplete" if reason in INCOMPLETE else "completed"
 
 
 @dataclass(slots=True)
@@ -99,7 +100,7 @@ class ReplyObject:
             error = {"code": SERVER_ERROR, "message": f"The upstream ended the reply {said}."}
         more: JsonObject = {"error": _of_a_response(error) if error else None}
         if status == "incomplete":
-            more["incomplete_details"] = {"reason": _INCOMPLETE[str(reason)]}
+            more["incomplete_details"] = {"reason": INCOMPLETE[str(reason)]}
         return self._as_json(status, output) | more
 
     def _as_json(self, status: str, output: list[JsonObject]) -> JsonObject:

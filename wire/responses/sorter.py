@@ -5,12 +5,13 @@ from __future__ import annotations
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.output import Output
+from streamsieve.wire.responses.reply_object import INCOMPLETE
 from streamsieve.wire.text_reader import TextReader, open_text
 
 _SORTED = ("reasoning", "function_call")
 """An upstream that sends one of these sorts its replies itself: from there on its messages are not parsed."""
 
-_INCOMPLETE = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_FINISH_REASONS = {said: reason for reason, said in INCOMPLETE.items()}
 
 
 class Sorter:
@@ -120,7 +121,7 @@ def finish_reason(response: JsonObject) -> str:
     """The finish reason that a response ended by."""
     match response:
         case {"incomplete_details": {"reason": str(reason)}}:
-            return _INCOMPLETE.get(reason, reason)
+            return _FINISH_REASONS.get(reason, reason)
         case {"status": "incomplete"}:
             return "length"
     return "stop"
