@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from contextlib import AsyncExitStack
 from typing import Literal, TypeGuard
 
@@ -19,6 +20,14 @@ from streamsieve.wire.usage import with_reasoning_tokens
 
 _WITHOUT_NEWS = OF_EVERY_CHUNK | {"choices"}
 _BROKEN_OFF = Refused("The reply broke off before its end.", code="reply_broke_off", type="server_error")
+
+
+class Ending(enum.Enum):
+    """What the client was told of how the reply ended."""
+
+    OPEN = enum.auto()  # nothing
+    FAILED = enum.auto()  # by an error event, after which a `[DONE]` still passes
+    DONE = enum.auto()  # by `[DONE]`
 
 
 class ChatStream:
@@ -44,8 +53,7 @@ class ChatStream:
         self._choices: dict[int, Choice] = {}
         self._templates = Templates()  # of choices that are steady
         self._last_chunk: JsonObject = {}
-        self._done = False
-        self._is_told = False  # how the reply ended
+        self._ending = Ending.OPEN
 
     async def feed(self, data: bytes) -> bytes:
         """What the client gets for the next bytes of the body: whole events, or nothing."""
@@ -70,7 +78,7 @@ class ChatStream:
 
     async def break_off(self) -> bytes:
         """The body broke: what is held, and an error event that says so. Half an event is dropped."""
-        return b"" if self._is_told else await self._fail(sse.encode(_BROKEN_OFF.body))
+        return b"" if self._ending is not Ending.OPEN else await self._fail(sse.encode(_BROKEN_OFF.body))
 
     async def aclose(self) -> None:
         """Free the parsers; nothing is emitted."""
@@ -155,15 +163,15 @@ class ChatStream:
 
     async def _end_with(self, done: bytes) -> bytes:
         """`[DONE]`, after what the parsers hold; once."""
-        if self._done:
+        if self._ending is Ending.DONE:
             return b""
-        self._done = self._is_told = True
+        self._ending = Ending.DONE
         self._prepared.note_end("complete")  # clients leave at [DONE]
         return await self._end() + done
 
     async def _fail(self, error: bytes) -> bytes:
         """The event that says that the reply failed, after what the parsers hold."""
-        self._is_told = True
+        self._ending = Ending.FAILED if self._ending is Ending.OPEN else self._ending
         self._prepared.note_end("broken_off")
         return await self._end() + error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Literal
 
 from streamsieve.wire import json_text, sse
@@ -14,18 +13,11 @@ from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.chat_reader import open_reader, refusal_of
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
+from streamsieve.wire.responses.phase import Phase
 from streamsieve.wire.responses.reply_object import BROKEN_OFF, SERVER_ERROR, ReplyObject, ending, error_of, usage_of
 
 _PLAIN_CHOICE = frozenset({"index", "delta"})
 _WITHOUT_NEWS = OF_EVERY_CHUNK | {"choices"}
-
-
-class Phase(enum.Enum):
-    """What the client was told of the response."""
-
-    WAITING = enum.auto()  # nothing
-    WRITING = enum.auto()  # that it is in progress
-    ENDED = enum.auto()  # how it ended; nothing follows
 
 
 class FromChatStream:

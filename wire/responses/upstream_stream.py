@@ -10,6 +10,7 @@ from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.responses.delta_pattern import DeltaPatterns
 from streamsieve.wire.responses.event_writer import EventWriter
 from streamsieve.wire.responses.output import Output
+from streamsieve.wire.responses.phase import Phase
 from streamsieve.wire.responses.reply_object import BROKEN_OFF
 from streamsieve.wire.responses.sorter import Sorter, finish_reason, tokens_given
 
@@ -30,8 +31,7 @@ class UpstreamStream:
         self._writer = EventWriter()
         self._sorter = Sorter(prepared, Output(self._writer, prepared), whole=False)
         self._patterns = DeltaPatterns()  # of the newest message, while that is steady
-        self._has_begun = False
-        self._is_over = False  # the client is told how it ended
+        self._phase = Phase.WAITING
 
     async def feed(self, data: bytes) -> bytes:
         """What the client gets for the next bytes of the body: whole events, or nothing."""
@@ -44,13 +44,13 @@ class UpstreamStream:
     async def close(self) -> bytes:
         """The body has ended. What it ended in, if it is no whole event, comes last and unchanged."""
         rest = self._decoder.close()
-        if self._has_begun and not self._is_over:
+        if self._phase is Phase.WRITING:
             return await self.break_off()
         return await self._sorter.end(None) + (rest.raw if rest else b"")
 
     async def break_off(self) -> bytes:
         """The body broke: what is held, and an error event that says so. Half an event is dropped."""
-        if self._is_over:
+        if self._phase is Phase.ENDED:
             return b""
         self._fail()
         return await self._sorter.end(None) + self._writer.write("error", {**BROKEN_OFF, "param": None})
@@ -60,7 +60,7 @@ class UpstreamStream:
         await self._sorter.aclose()
 
     def _fail(self) -> None:
-        self._is_over = True
+        self._phase = Phase.ENDED
         self._prepared.note_end("broken_off")
 
     async def _alike(self, raw: bytes) -> bytes | None:
@@ -77,7 +77,7 @@ class UpstreamStream:
             return alike
         if event.data == sse.DONE:
             self._patterns.forget()
-            self._is_over = True
+            self._phase = Phase.ENDED
             return await self._sorter.end(None) + event.raw
         try:
             body = json_text.decode(event.data)
@@ -85,7 +85,8 @@ class UpstreamStream:
             return event.raw
         if not isinstance(body, dict):
             return event.raw
-        self._has_begun = True
+        if self._phase is Phase.WAITING:
+            self._phase = Phase.WRITING
         if body.get("type") != _TEXT:
             self._patterns.forget()
         match body:
@@ -136,7 +137,7 @@ class UpstreamStream:
                 out += await self._sorter.begin(index, item)
         out += await self._sorter.end(finish_reason(response) if _TERMINAL[kind] else None)
         out += self._sorter.output.close("incomplete")  # what an error left open
-        self._is_over = True
+        self._phase = Phase.ENDED
         return out + self._pass(body, event, response={**response, "output": self._sorter.output.items})
 
     def _pass_of_item(self, body: JsonObject, index: int, event: sse.Event) -> bytes:
