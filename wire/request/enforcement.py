@@ -20,7 +20,7 @@ from streamsieve.wire.request.nested_schema import nests_deeper
 from streamsieve.wire.request.prepared import Prepared
 from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.request.response_format import is_constraint, schema_of
-from streamsieve.wire.request.tool_choice import NO_CALLS, ToolChoice
+from streamsieve.wire.request.tool_choice import ToolChoice
 from streamsieve.wire.settings import ToolStrictLevel
 
 _DEEPEST = 100
@@ -36,7 +36,7 @@ def enforce(prepared: Prepared) -> None:
     settings, dialect = prepared.settings, prepared.settings.dialect
     if dialect is None or settings.format is None or prepared.upstream_api != "chat":
         return
-    choice = ToolChoice.of(prepared.body, prepared.request) if settings.reads_calls else NO_CALLS
+    choice = prepared.choice
     response = schema_of(prepared.body.get("response_format"))
     if not _needs_us(prepared, dialect, settings.format, choice, response):
         return

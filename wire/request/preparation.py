@@ -88,16 +88,16 @@ def _check_format(prepared: Prepared) -> None:
         raise Refused(str(error), "chat_template_kwargs") from error
 
 
-def _check_tool_choice(prepared: Prepared) -> None:
+def _read_tool_choice(prepared: Prepared) -> None:
     """Refuse a `tool_choice` that asks for calls which there cannot be."""
     if prepared.settings.reads_calls and prepared.upstream_api == "chat":
-        ToolChoice.of(prepared.body, prepared.request)
+        prepared.choice = ToolChoice.of(prepared.body, prepared.request)
 
 
 _STEPS = (
     choose_api,
     _check_format,
-    _check_tool_choice,
+    _read_tool_choice,
     follow_effort,
     follow_final_message,
     render_prompt,

@@ -9,6 +9,7 @@ from typing import Literal
 from streamsieve.parsers.request import Request
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.observing.record import Heard, Outcome, Record
+from streamsieve.wire.request.tool_choice import NO_CALLS, ToolChoice
 from streamsieve.wire.settings import Settings
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -33,6 +34,8 @@ class Prepared:
     headers: Headers
     body: JsonObject
     request: Request
+    choice: ToolChoice = NO_CALLS
+    """What the request says of calls, where they are read."""
     changed: bool = False
     """Whether the upstream is sent something else than the client wrote; `send` sees to it."""
     keep_ids: bool = True

@@ -6,7 +6,6 @@ from streamsieve.parsers.format import Format
 from streamsieve.wire.dialects.dialect import NO_FIELDS, Dialect, Fields
 from streamsieve.wire.json_text import JsonObject
 from streamsieve.wire.request.prepared import Prepared
-from streamsieve.wire.request.tool_choice import ToolChoice
 
 _REASONING = ("reasoning", "reasoning_content")
 
@@ -38,7 +37,7 @@ def _end_tokens(body: JsonObject, dialect: Dialect, format: Format) -> Fields:
 
 def _tool_choice(prepared: Prepared, dialect: Dialect) -> JsonObject:
     """Tools that the upstream neither parses nor refuses; of `allowed_tools`, which few know, what it allows."""
-    choice, body = ToolChoice.of(prepared.body, prepared.request), prepared.body
+    choice, body = prepared.choice, prepared.body
     asked: JsonObject = {}
     match body:
         case {"tool_choice": {"type": "allowed_tools"}, "tools": [*tools]}:
