@@ -101,6 +101,8 @@ def for_headers(settings: Settings, headers: Sequence[tuple[bytes, bytes]]) -> S
 
 def check_header_parsers(names: Sequence[str]) -> None:
     """Raise ConfigurationError for a name that is no parser's."""
+    if not names:
+        return  # listing loads every plugin
     listed = registry.listing()
     known = {entry["name"] for kind in ("tool", "reasoning") for entry in listed[kind]}
     for name in names:

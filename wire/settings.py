@@ -31,6 +31,16 @@ Responses = Literal["parse", "translate"]
 ToolStrictLevel = Literal["auto", "function", "parameter"]
 Enforcement = Literal["always", "best_effort"]
 
+_CHOICES: Mapping[str, Sequence[str]] = {
+    "reasoning_field": get_args(ReasoningField),
+    "deliver": get_args(Deliver),
+    "unknown_tools": get_args(UnknownTools),
+    "responses": get_args(Responses),
+    "tool_strict_level": get_args(ToolStrictLevel),
+    "enforcement": get_args(Enforcement),
+}
+"""The options of which each value has a name."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -108,23 +118,23 @@ class Settings:
     """How `upstream` is asked; None where it is not set."""
 
     def __post_init__(self) -> None:
-        _check_choice("reasoning_field", self.reasoning_field, get_args(ReasoningField))
-        _check_choice("deliver", self.deliver, get_args(Deliver))
-        _check_choice("unknown_tools", self.unknown_tools, get_args(UnknownTools))
-        _check_choice("responses", self.responses, get_args(Responses))
-        if self.upstream is not None:
-            _check_choice("upstream", self.upstream, tuple(DIALECTS))
-        _check_choice("tool_strict_level", self.tool_strict_level, get_args(ToolStrictLevel))
-        _check_choice("enforcement", self.enforcement, get_args(Enforcement))
+        self._check_values()
+        self._check_together()
+        self._settle()
+
+    def _check_values(self) -> None:
+        """Each option by itself."""
+        for option, choices in _CHOICES.items():
+            if getattr(self, option) not in choices:
+                raise unknown_choice(option, getattr(self, option), choices)
+        if self.upstream is not None and self.upstream not in DIALECTS:
+            raise unknown_choice("upstream", self.upstream, tuple(DIALECTS))
         for option in ("reasoning_parser", "tool_parser", "prompt_tail", "model"):
             value = getattr(self, option)
             if not isinstance(value, str | None):
                 raise ConfigurationError(f"{option}: a string or None, not {value!r}")
         if self.render_prompt is not None and not callable(self.render_prompt):
             raise ConfigurationError(f"render_prompt: a function or None, not {self.render_prompt!r}")
-        dialect = DIALECTS[self.upstream] if self.upstream is not None else None
-        if self.render_prompt is not None and dialect is not None and dialect.completions == "templated":
-            raise ConfigurationError(f"render_prompt: {self.upstream} puts each prompt through its own chat template")
         for option, unit in (("max_body", "bytes"), ("max_held", "characters"), ("max_calls", "calls")):
             value = getattr(self, option)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -132,19 +142,24 @@ class Settings:
         for option in ("announce_calls", "capture_messages", "shadow"):
             if not isinstance(getattr(self, option), bool):
                 raise ConfigurationError(f"{option}: True or False, not {getattr(self, option)!r}")
+        for path in _sequence("paths", self.paths):
+            if not isinstance(path, str) or not path.startswith("/"):
+                raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
+        check_header_parsers(_sequence("header_parsers", self.header_parsers))
+
+    def _check_together(self) -> None:
+        """Options that do not go with each other."""
+        if self.render_prompt is not None and self.upstream and DIALECTS[self.upstream].completions == "templated":
+            raise ConfigurationError(f"render_prompt: {self.upstream} puts each prompt through its own chat template")
         if self.shadow and self.render_prompt is not None:
             raise ConfigurationError("shadow: the upstream is asked for chat completions, so not with render_prompt")
         if self.capture_messages and self.capture is None:
             raise ConfigurationError("capture_messages: needs capture, the file that they are written to")
-        paths = _sequence("paths", self.paths)
-        for path in paths:
-            if not isinstance(path, str) or not path.startswith("/"):
-                raise ConfigurationError(f"paths: each begins with '/', such as '/chat/completions'; not {path!r}")
+
+    def _settle(self) -> None:
+        """What the options come to, in their own place or in the fields that are made of them."""
         stages = _sequence("stages", self.stages)
-        header_parsers = _sequence("header_parsers", self.header_parsers)
         told = _sequence("observers", self.observers)
-        if header_parsers:
-            check_header_parsers(header_parsers)
         template = self.response_template
         if isinstance(template, str | Path):
             template = load_template(template)
@@ -152,12 +167,12 @@ class Settings:
         settled = {
             "tool_parser": parsers.tool,
             "reasoning_parser": parsers.reasoning,
-            "paths": paths,
+            "paths": tuple(self.paths),
             "stages": stages,
-            "header_parsers": header_parsers,
+            "header_parsers": tuple(self.header_parsers),
             "observers": told,
             "told": observers(told) + self._captures(),
-            "dialect": dialect,
+            "dialect": DIALECTS[self.upstream] if self.upstream is not None else None,
             "stage_functions": tuple(map(registry.stage, stages)),
             "special_tokens": SpecialTokens.load(self.tokenizer) if self.tokenizer is not None else None,
             "format": registry.select(
@@ -230,11 +245,6 @@ def option_from_text(option: str, text: str) -> object:
     if reader is None:
         raise unknown_choice("option", option, [known.lower() for known in _READERS])
     return reader(option, text)
-
-
-def _check_choice(option: str, value: object, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise unknown_choice(option, value, choices)
 
 
 def _sequence(option: str, value: Sequence[T]) -> tuple[T, ...]:
