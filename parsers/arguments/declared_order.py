@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from streamsieve.parsers.arguments.json_text import quote
-from streamsieve.parsers.arguments.schema_types import convert, declared_types, json_value, property_of
+from streamsieve.parsers.arguments.schema_place import parameters_place
+from streamsieve.parsers.arguments.schema_types import convert, json_value
 from streamsieve.parsers.request import JsonSchema
 
 _INTEGER = re.compile(r"(?P<digits>[+-]?[0-9]{1,4000})(?:\.0*)?")
@@ -16,7 +17,7 @@ def types_in_order(parameters: JsonSchema | None, key: str) -> frozenset[str]:
 
     Where there is no such type the value is a string.
     """
-    types = declared_types(property_of(parameters, key), parameters or {})
+    types = parameters_place(parameters).member(key).types
     return frozenset({" ".join(kind for kind in types if kind != "string") or "string"})
 
 

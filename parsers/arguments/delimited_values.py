@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,9 +34,9 @@ class DelimitedValues(ValueSyntax):
         """A key: bare where it can be."""
         return self.text.write_key(key)
 
-    def other_key(self, declared: Iterable[str]) -> Part:
+    def other_key(self, declared: Collection[str]) -> Part:
         """A bare key that is none of those that the schema declares."""
-        return pattern(other_words(list(declared)))
+        return pattern(other_words(declared))
 
     def as_json(self, schema: JsonSchema) -> Part:
         """JSON between delimiters, which becomes what its schema says of it."""

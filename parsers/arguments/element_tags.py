@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from streamsieve.parsers.arguments.json_text import quote
-from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices, is_plain
-from streamsieve.parsers.arguments.schema_types import convert, declared_types, is_plain_string
-from streamsieve.parsers.arguments.value_tags import ITEMS, bounds, in_order, one_of, raw_json, raw_text
+from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, choices, is_plain
+from streamsieve.parsers.arguments.schema_types import declared_types
+from streamsieve.parsers.arguments.value_tags import (
+    ITEMS,
+    bounds,
+    in_order,
+    is_read_as_json,
+    is_read_as_text,
+    one_of,
+    raw_json,
+    raw_text,
+)
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, listed, sequence
 
 _ITEM = "item"
-_SAMPLES = {"integer": "7", "number": "0.5", "boolean": "true", "null": "null", "array": "[1]", "object": '{"key": 1}'}
 
 
 @dataclass(frozen=True)
@@ -26,11 +33,9 @@ class ElementTags:
     def members(self, what: str, members: Members, space: str = "", depth: int = 0) -> JsonObject:
         """One element a member, `space` before each, of those that are declared: others have keys that a closing
         tag would have to say again, which no grammar can see to."""
-        own = [
-            (sequence(space, self._element(f"{what}.{key}", key, schema, depth)), key in members.required)
-            for key, schema in members.declared.items()
-        ]
-        return in_order(own)
+        return in_order(
+            members, lambda key, schema: sequence(space, self._element(f"{what}.{key}", key, schema, depth))
+        )
 
     def _element(self, what: str, key: str, schema: object, depth: int) -> JsonObject:
         return sequence(f"{self.tag}{key}>", self._value(what, schema, depth), f"{self.tag}/{key}>")
@@ -44,13 +49,12 @@ class ElementTags:
         kind = choice.kind
         if kind in ("string", ANY_KIND):
             texts = raw_text(choice, [self.tag])
-            return [text for text in texts if not isinstance(text, str) or convert(text, types) == f'"{quote(text)}"']
+            return [text for text in texts if not isinstance(text, str) or is_read_as_text(text, types)]
         ways: list[Part] = []
         if kind in ("array", "object") and is_plain(choice, self.root, depth):
             ways += self._nested(what, choice, types, depth + 1)
-        if not is_plain_string(types) and convert(_SAMPLES[kind], types) == _SAMPLES[kind]:
-            schema = {"enum": list(choice.values)} if choice.values else alone(choice.schema, self.root)
-            ways.append(raw_json(schema, [self.tag]))
+        if is_read_as_json(kind, types):
+            ways.append(raw_json(choice.alone(self.root), [self.tag]))
         return ways
 
     def _nested(self, what: str, choice: Choice, types: frozenset[str], depth: int) -> Iterable[Part]:

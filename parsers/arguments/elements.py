@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from streamsieve.parsers.arguments.json_text import quote
-from streamsieve.parsers.arguments.schema_types import convert, declared_types, resolve
+from streamsieve.parsers.arguments.schema_types import convert, declared_types, items_of, property_of
 from streamsieve.parsers.request import JsonSchema
 
 _TEXT_KEY = "$text"
@@ -28,7 +27,7 @@ class Element:
         if not self.children:
             return _empty(types) if not text.strip() and _empty(types) else convert(text, types)
         if "array" in types and "object" not in types and not text.strip():
-            items = _items(schema, root)
+            items = items_of(schema, root)
             return f"[{', '.join(child.to_json(items, root) for child in self.children)}]"
         return f"{{{self.members(schema, root, text.strip())}}}"
 
@@ -36,7 +35,7 @@ class Element:
         """Its children as the members of an object; those of one key are an array under it."""
         values: dict[str, list[str]] = {}
         for child in self.children:
-            values.setdefault(child.key, []).append(child.to_json(_property(schema, root, child.key), root))
+            values.setdefault(child.key, []).append(child.to_json(property_of(schema, root, child.key), root))
         if text:
             values.setdefault(_TEXT_KEY, []).append(f'"{quote(text)}"')
         return ", ".join(f'"{quote(key)}": {_one_or_many(found)}' for key, found in values.items())
@@ -51,28 +50,3 @@ def _empty(types: frozenset[str]) -> str:
     if "string" in types:
         return ""
     return "[]" if "array" in types else "{}" if "object" in types else ""
-
-
-def _items(schema: object, root: JsonSchema) -> object:
-    return next((one["items"] for one in _variants(schema, root, set()) if "items" in one), None)
-
-
-def _property(schema: object, root: JsonSchema, key: str) -> object:
-    objects = list(_variants(schema, root, set()))
-    listed = (one.get("properties") for one in objects)
-    others = (one.get("additionalProperties") for one in objects)
-    named = next((found[key] for found in listed if isinstance(found, Mapping) and key in found), None)
-    return next((one for one in others if isinstance(one, Mapping)), None) if named is None else named
-
-
-def _variants(schema: object, root: JsonSchema, seen: set[int]) -> Iterator[JsonSchema]:
-    """`schema` and what it refers to or offers, each once."""
-    if not isinstance(schema, Mapping) or id(schema) in seen:
-        return
-    seen.add(id(schema))
-    yield schema
-    if isinstance(schema.get("$ref"), str):
-        yield from _variants(resolve(schema["$ref"], root), root, seen)
-    for key in ("anyOf", "oneOf", "allOf"):
-        for option in schema[key] if isinstance(schema.get(key), list) else ():
-            yield from _variants(option, root, seen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,9 +36,9 @@ class PythonValues(ValueSyntax):
         """A key of a dictionary."""
         return f'"{quote(key)}"'
 
-    def other_key(self, declared: Iterable[str]) -> Part:
+    def other_key(self, declared: Collection[str]) -> Part:
         """A key that is none of those that the schema declares."""
-        return sequence('"', pattern(other_words(list(declared))), '"')
+        return sequence('"', pattern(other_words(declared)), '"')
 
     def as_json(self, schema: JsonSchema) -> Part:
         """JSON, whose `true`, `false` and `null` are read too."""
@@ -64,9 +64,9 @@ class Keywords(PythonValues):
             raise Inexpressible(f"{key!r} is no name of an argument in Python")
         return key
 
-    def other_key(self, declared: Iterable[str]) -> Part:
+    def other_key(self, declared: Collection[str]) -> Part:
         """A name that is none of those that the schema declares."""
-        return pattern(other_words(list(declared)))
+        return pattern(other_words(declared))
 
     def value(self, what: str, schema: object, root: JsonSchema, depth: int = 0) -> JsonObject:
         """A literal."""

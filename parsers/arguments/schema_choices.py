@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from streamsieve.parsers.arguments.schema_types import resolve
+from streamsieve.parsers.arguments.schema_types import JSON_TYPES, resolve
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import JsonSchema
 
 _DEPTH = 16
 """How deep references and alternatives are followed; deeper, or round in a circle, a choice is not taken apart."""
-_PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
-                 list: "array"}  # fmt: skip
 _SCHEMAS = 1000
 """How many alternatives, taken apart, one value may have."""
 _NESTING = 2
@@ -35,6 +33,10 @@ class Choice:
     kind: str
     schema: JsonSchema
     values: tuple[object, ...] = ()
+
+    def alone(self, root: JsonSchema) -> JsonSchema:
+        """What is said of it, within `root`, as a schema of its own."""
+        return {"enum": list(self.values)} if self.values else alone(self.schema, root)
 
 
 @dataclass(frozen=True)
@@ -141,9 +143,9 @@ def _by_type(schema: JsonSchema) -> Iterator[Choice]:
     listed = schema.get("enum")
     values = [*listed] if isinstance(listed, list) else [schema["const"]] if "const" in schema else None
     if values is not None:
-        for kind in dict.fromkeys(_PYTHON_TYPES.get(type(value), ANY_KIND) for value in values):
+        for kind in dict.fromkeys(JSON_TYPES.get(type(value), ANY_KIND) for value in values):
             if not kinds or kind in kinds or (kind == "integer" and "number" in kinds):
-                yield Choice(kind, schema, tuple(one for one in values if _PYTHON_TYPES.get(type(one)) == kind))
+                yield Choice(kind, schema, tuple(one for one in values if JSON_TYPES.get(type(one)) == kind))
         return
     inferred = [kind for key, kind in (("properties", "object"), ("items", "array")) if key in schema]
     for kind in dict.fromkeys(kinds or inferred[:1] or [ANY_KIND]):

@@ -20,32 +20,39 @@ _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_PYTHON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
-                 list: "array"}  # fmt: skip
+JSON_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", dict: "object",
+              list: "array"}  # fmt: skip
+"""What JSON Schema calls the types that Python's own reader of JSON makes."""
 
 
 def parameter_types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
     """The JSON types that `parameters`, a function's schema, allows for `key`; empty where it does not say."""
-    return frozenset(declared_types(property_of(parameters, key), parameters or {}))
+    root = parameters or {}
+    return frozenset(declared_types(property_of(root, root, key), root))
 
 
-def property_of(schema: object, key: str) -> object:
-    """The schema that an object's `schema` has for `key`, else the one for what it does not name, or None."""
-    root = schema if isinstance(schema, Mapping) else {}
-    objects = list(_objects(root, root, set(), _DEPTH))
+def property_of(schema: object, root: JsonSchema, key: str) -> object:
+    """The schema that an object's `schema`, within `root`, has for `key`, else for what it does not name, or None."""
+    objects = list(_variants(schema, root, set(), _DEPTH))
     listed = (one.get("properties") for one in objects)
     others = (one.get("additionalProperties") for one in objects)
     named = next((found[key] for found in listed if isinstance(found, Mapping) and key in found), None)
     return next((one for one in others if isinstance(one, Mapping)), None) if named is None else named
 
 
-def _objects(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[JsonSchema]:
-    """An object's schema, then those that it refers to or is made of."""
+def items_of(schema: object, root: JsonSchema) -> object:
+    """The schema that an array's `schema`, within `root`, has for its elements, or None."""
+    items = (one.get("items") for one in _variants(schema, root, set(), _DEPTH))
+    return next((one for one in items if isinstance(one, Mapping)), None)
+
+
+def _variants(schema: object, root: JsonSchema, seen: set[str], depth: int) -> Iterator[JsonSchema]:
+    """A schema, then those that it refers to or is made of."""
     if not isinstance(schema, Mapping) or depth == 0:
         return
     yield schema
     for part in _parts(schema, root, seen):
-        yield from _objects(part, root, seen, depth - 1)
+        yield from _variants(part, root, seen, depth - 1)
 
 
 def _parts(schema: JsonSchema, root: JsonSchema, seen: set[str]) -> Iterator[object]:
@@ -75,7 +82,7 @@ def _types(schema: object, root: JsonSchema, seen: set[str], depth: int) -> dict
     if not found:
         values = schema.get("enum") if isinstance(schema.get("enum"), list) else []
         values = [*(values or []), *([schema["const"]] if "const" in schema else [])]
-        found |= dict.fromkeys(_PYTHON_TYPES[type(value)] for value in values if type(value) in _PYTHON_TYPES)
+        found |= dict.fromkeys(JSON_TYPES[type(value)] for value in values if type(value) in JSON_TYPES)
     for part in _parts(schema, root, seen):
         found |= _types(part, root, seen, depth - 1)
     if not found:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from streamsieve.parsers import tag_parts
+from streamsieve.parsers.arguments.json_text import quote
 from streamsieve.parsers.arguments.narrowed_pattern import WHITE, narrowed, other_than
-from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, alone, choices, is_plain
+from streamsieve.parsers.arguments.schema_choices import ANY_KIND, Choice, Members, choices, is_plain
+from streamsieve.parsers.arguments.schema_types import BY_SCHEMA, Typing, is_plain_string, write_json
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject, Part, either, listed, optional, pattern, repeated, sequence
@@ -21,6 +23,27 @@ _LENGTHS = ("minLength", "maxLength")
 _VALUES = frozenset({"enum", "const", "default", "examples"})
 """Hold values, and no schemas."""
 _WHITE = " \t\r\n"
+SAMPLES: dict[str, object] = {
+    "string": "word",
+    "integer": 7,
+    "number": 0.5,
+    "boolean": True,
+    "null": None,
+    "array": ["word"],
+    "object": {"key": 1},
+}
+"""One value of each kind."""
+
+
+def is_read_as_json(kind: str, types: frozenset[str], typing: Typing = BY_SCHEMA) -> bool:
+    """Whether `typing` makes of a JSON text of this kind the value that it says."""
+    text = write_json(SAMPLES[kind])
+    return not is_plain_string(types) and typing.convert(text, types) == text
+
+
+def is_read_as_text(text: str, types: frozenset[str], typing: Typing = BY_SCHEMA) -> bool:
+    """Whether `typing` makes of `text` this very string."""
+    return is_plain_string(types) or typing.convert(text, types) == f'"{quote(text)}"'
 
 
 def raw_text(choice: Choice, stops: Sequence[str], *, trimmed: bool = False) -> list[Part]:
@@ -92,8 +115,14 @@ def one_of(parts: Iterable[Part], what: str) -> JsonObject:
     return either(*found)
 
 
-def in_order(parts: Sequence[tuple[Part, bool]], between: str = "", others: Part | None = None) -> JsonObject:
-    """Parts in their order, each with whether it has to be there, then `others`; `between` stands between any two."""
+def in_order(
+    members: Members, written: Callable[[str, object], Part], between: str = "", others: Part | None = None
+) -> JsonObject:
+    """The members that are declared, each as `written` by its key and its schema, in their order, then `others`.
+
+    `between` stands between any two.
+    """
+    parts = [(written(key, schema), key in members.required) for key, schema in members.declared.items()]
     if not between:
         own = [part if needed else optional(part) for part, needed in parts]
         return sequence(*own, *([repeated(others)] if others else []))
@@ -130,7 +159,7 @@ class ValueSyntax(ABC):
         """A key of an object."""
 
     @abstractmethod
-    def other_key(self, declared: Iterable[str]) -> Part:
+    def other_key(self, declared: Collection[str]) -> Part:
         """A key that is none of those that the schema declares."""
 
     @abstractmethod
@@ -162,11 +191,9 @@ class ValueSyntax(ABC):
             case kind if kind == ANY_KIND and not choice.values:
                 return [self.anything()]
             case "integer" | "number":
-                values = {"enum": list(choice.values)} if choice.values else choice.schema
-                return [tag_parts.json(values)]
+                return [tag_parts.json(choice.alone(root))]
             case _:
-                values = {"enum": list(choice.values)} if choice.values else alone(choice.schema, root)
-                return [self.as_json(values)]
+                return [self.as_json(choice.alone(root))]
 
     def _array(self, what: str, schema: JsonSchema, root: JsonSchema, depth: int) -> JsonObject:
         item = self.value(f"{what}[]", schema.get("items", {}), root, depth + 1)
@@ -174,14 +201,12 @@ class ValueSyntax(ABC):
 
     def members(self, what: str, members: Members, root: JsonSchema, depth: int = 0) -> JsonObject:
         """The members of an object, without its braces."""
-        own = [
-            (
-                sequence(self.key(key), self.colon, self.value(f"{what}.{key}", schema, root, depth)),
-                key in members.required,
-            )
-            for key, schema in members.declared.items()
-        ]
+
+        def written(key: str, schema: object) -> JsonObject:
+            return sequence(self.key(key), self.colon, self.value(f"{what}.{key}", schema, root, depth))
+
         if members.others is None:
-            return in_order(own, self.comma)
+            return in_order(members, written, self.comma)
         value = self.value(f"{what}.*", members.others, root, depth)
-        return in_order(own, self.comma, sequence(self.other_key(members.declared), self.colon, value))
+        others = sequence(self.other_key(members.declared), self.colon, value)
+        return in_order(members, written, self.comma, others)

@@ -50,16 +50,14 @@ class CallBlock:
         more = [repeated(self.between, self.call)] if parallel else []
         return sequence(wrapper[0], self.first, self.call, *more, self.closer, wrapper[1])
 
-    def _at_start(self, *, parallel: bool) -> list[JsonObject]:
-        return [self._inside(wrapper, parallel=parallel) for wrapper in self.at_start]
-
     def _behind_opener(self, *, parallel: bool) -> JsonObject:
         return self._inside(self.wrapper, parallel=parallel)
 
     def calls(self, *, parallel: bool) -> JsonObject:
         """Calls and nothing else; one where they may not be `parallel`."""
-        marked = [sequence(self.opener, self._behind_opener(parallel=parallel))] if self.opener else []
-        return either(*self._at_start(parallel=parallel), *marked)
+        ways = [self._inside(wrapper, parallel=parallel) for wrapper in self.at_start]
+        ways += [sequence(self.opener, self._behind_opener(parallel=parallel))] if self.opener else []
+        return either(*ways)
 
     def in_text(self, *, parallel: bool) -> JsonObject:
         """Text with calls, or without any."""

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamsieve.parsers.arguments.schema_types import Typing, declared_types, property_of
+from streamsieve.parsers.arguments.schema_place import parameters_place
+from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.json_object import CallObject
 from streamsieve.parsers.calls.labels import Label
@@ -23,7 +24,7 @@ _NAME = Label(quotes="\"'", unquoted=True, attribute="name")
 
 def _types(parameters: JsonSchema | None, key: str) -> frozenset[str]:
     """The first type that is not null."""
-    types = declared_types(property_of(parameters, key), parameters or {})
+    types = parameters_place(parameters).member(key).types
     return frozenset([*(one for one in types if one != "null"), *types][:1])
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from streamsieve.parsers.arguments.schema_types import Typing
+from streamsieve.parsers.arguments.schema_types import JSON_TYPES, Typing
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.call_block import CallBlock
 from streamsieve.parsers.calls.json_object import JsonObjectCalls
@@ -25,9 +25,8 @@ _GROUP = ("<ifm|tool_calls>", "</ifm|tool_calls>")
 _CALL = ("<ifm|tool_call>", "</ifm|tool_call>")
 _TYPE_OPEN, _TYPE_CLOSE = "<ifm|arg_type>", "</ifm|arg_type>"
 _TYPE = re.compile(r"[^<]*")
-_JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 _ANY = "any"
-_TYPES = frozenset({*_JSON_TYPES.values(), "null", _ANY})
+_TYPES = frozenset({*JSON_TYPES.values(), _ANY})
 
 
 class TypedParameter(Parameter):
@@ -54,7 +53,7 @@ class TypedParameter(Parameter):
 
 def _said(value: object) -> str:
     """The type of a value as the tag says it."""
-    return _JSON_TYPES.get(type(value), "null")
+    return JSON_TYPES[type(value)]
 
 
 def _narrowed(types: frozenset[str], said: str) -> frozenset[str]:

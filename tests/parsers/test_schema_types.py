@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from streamsieve.parsers.arguments.elements import Element
+from streamsieve.parsers.arguments.schema_place import parameters_place
 from streamsieve.parsers.arguments.schema_types import convert, parameter_types
 
 PARAMETERS: list[tuple[dict[str, Any], set[str]]] = [
@@ -41,6 +43,9 @@ def test_references_in_a_circle_cost_nothing() -> None:
     circle = {"anyOf": [{"$ref": "#/$defs/J"}] * 50}
     start = time.perf_counter()
     assert parameter_types({"properties": {"x": {"$ref": "#/$defs/J"}}, "$defs": {"J": circle}}, "x") == set()
+    place = parameters_place(circle | {"$defs": {"J": circle}})
+    assert (place.member("x").types, place.item().types) == ((), ())
+    assert Element("", children=[Element("x")]).to_json(place.schema, place.root) == '{"x": ""}'
     assert time.perf_counter() - start < 5  # without, it would take longer than the universe has
 
 
