@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from streamsieve.parsers.conformance import specimens
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.events import CallArguments, CallStart
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
-from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
 from streamsieve.parsers.structural_tag import Demand

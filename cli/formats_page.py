@@ -10,11 +10,10 @@ from streamsieve.cli import format_trials
 from streamsieve.cli.format_markers import code, meanings
 from streamsieve.cli.format_trials import Cut, Trial
 from streamsieve.parsers import registry
-from streamsieve.parsers.errors import ConfigurationError
+from streamsieve.parsers.errors import ConfigurationError, Inexpressible
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats import response_template
 from streamsieve.parsers.reasoning import ReasoningSpan
-from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.results import Message
 
 INTRODUCTION = """\

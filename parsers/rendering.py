@@ -14,8 +14,6 @@ from streamsieve.parsers.results import Message
 if TYPE_CHECKING:
     from streamsieve.parsers.format import Format
 
-__all__ = ["Inexpressible", "render"]
-
 
 def render(format: Format, message: Message, request: Request) -> str:
     """See `Format.render`. What was written is read back, which is the only sure test of it."""

@@ -45,16 +45,22 @@ class Demand:
 
 def structural_tag(format: Format, demand: Demand, request: Request) -> JsonObject:
     """See `Format.structural_tag`."""
-    if demand.calls == "required" and not demand.tools:
-        raise Inexpressible("calls are required, and there is no tool that may be called")
-    made = format.messages.tag(demand, request) if format.messages else _reply(format, demand, request)
-    if demand.calls != "none":
-        _check_names(format, demand)
+    made = replies(format, demand, request)
+    check_names(format, demand)
     return {"type": "structural_tag", "format": made}
 
 
-def _check_names(format: Format, demand: Demand) -> None:
-    """Raise Inexpressible for a tool or a parameter whose name would not be read as it is."""
+def replies(format: Format, demand: Demand, request: Request) -> JsonObject:
+    """The grammar of the replies that are as `demand` has it, whatever the names in it: see `check_names`."""
+    if demand.calls == "required" and not demand.tools:
+        raise Inexpressible("calls are required, and there is no tool that may be called")
+    return format.messages.tag(demand, request) if format.messages else _reply(format, demand, request)
+
+
+def check_names(format: Format, demand: Demand) -> None:
+    """Raise Inexpressible for a tool that may be called or a parameter whose name would not be read as it is."""
+    if demand.calls == "none":
+        return
     plain = replace(format, reasoning=None)
     for name, schema in demand.schemas.items():
         keys = {key for members in argument_objects(schema) for key in members.declared}

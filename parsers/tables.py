@@ -43,6 +43,12 @@ class Table:
     markers: Markers
     is_reasoning: bool = False
 
+    @property
+    def thinking_ends(self) -> dict[str, bool]:
+        """The markers that end the thinking of this state, and whether each is the opener of calls."""
+        ends = {Role.ANSWER: False, Role.CALL: True, Role.GROUP: True}
+        return {marker: ends[role] for marker, role in self.roles.items() if role in ends}
+
 
 @dataclass(frozen=True, eq=False)
 class Tables:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.reasoning import Opening
 from streamsieve.parsers.request import Request
-from streamsieve.parsers.structural_tag import Demand
-from streamsieve.parsers.tables import Role, tables
+from streamsieve.parsers.structural_tag import Demand, check_names, replies
+from streamsieve.parsers.tables import tables
 from streamsieve.parsers.tag_parts import JsonObject, either, sequence, text
 
 if TYPE_CHECKING:
@@ -29,13 +30,15 @@ def whole_reply(format: Format, demand: Demand, request: Request) -> JsonObject:
     In a message format the tag of the answer is that already. Raises Inexpressible as `Format.structural_tag`.
     """
 
+    @cache
     def behind(opener: str) -> JsonObject | None:
         try:
-            return _content(format, replace(demand, opener=opener), request)
+            return replies(format, replace(demand, opener=opener), request)
         except Inexpressible:  # the grammar has no calls behind it
             return None
 
-    answer = _content(format, demand, request)
+    answer = replies(format, demand, request)
+    check_names(format, demand)
     content = behind_thinking(format, request, answer, behind if demand.calls != "none" else None)
     return {"type": "structural_tag", "format": content}
 
@@ -56,12 +59,10 @@ def behind_thinking(
     at_start = marked.answers.literals if opening is Opening.UNLESS_ANSWERED else ()
 
     def thinking(pair: int) -> JsonObject:
-        roles = marked.reasoning[pair].roles
-        closers = [marker for marker, role in roles.items() if role is Role.ANSWER]
-        openers = [marker for marker, role in roles.items() if role in (Role.CALL, Role.GROUP)]
-        calls = [sequence(opener, then) for opener in openers if behind and (then := behind(opener)) is not None]
-        ends = [sequence(closer, answer) for closer in closers] + calls
-        return sequence(text([*closers, *openers, *at_start]), either(*ends))
+        ends = marked.reasoning[pair].thinking_ends
+        follows = {marker: behind and behind(marker) if is_call else answer for marker, is_call in ends.items()}
+        told = [sequence(marker, then) for marker, then in follows.items() if then is not None]
+        return sequence(text([*ends, *at_start]), either(*told))
 
     match opening:
         case Opening.OFF | Opening.ANSWERED:
@@ -73,9 +74,3 @@ def behind_thinking(
         case Opening.MARKED:
             marks = [sequence(opener, thinking(marked.pair_of[opener])) for opener in span.openers]
             return either(*marks, answer)
-
-
-def _content(format: Format, demand: Demand, request: Request) -> JsonObject:
-    made = format.structural_tag(demand, request)["format"]
-    assert isinstance(made, dict)
-    return made

@@ -15,10 +15,8 @@ from streamsieve.parsers.messages import nowhere
 from streamsieve.parsers.reasoning import Opening
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.scanner import Markers, Reader, Reading
-from streamsieve.parsers.tables import Role, Tables, tables
+from streamsieve.parsers.tables import tables
 from streamsieve.parsers.tokens import SpecialTokens
-
-_CALLS = (Role.CALL, Role.GROUP)
 
 
 class Phase(Enum):
@@ -56,7 +54,7 @@ class ThinkingWatch:
         self.closer = span.pairs[pair][1]
         self._span = span
         self._tables = tables(replace(format, reasoning=span), request.parse_calls, False)
-        self._ends = _ends(self._tables, pair)
+        self._ends = self._tables.reasoning[pair].thinking_ends
         if opening is Opening.UNLESS_ANSWERED:
             self._ends = {one: one not in span.enders for one in self._tables.answers.literals} | self._ends
         self.phase = Phase.START if opening is Opening.MARKED else Phase.THINKING
@@ -98,7 +96,7 @@ class ThinkingWatch:
                 return self._end("")
             pair = self._tables.pair_of[opener]
             self.phase, self.closer = Phase.THINKING, self._span.pairs[pair][1]
-            self._ends = _ends(self._tables, pair)
+            self._ends = self._tables.reasoning[pair].thinking_ends
         elif answers:  # thinking has no opener then: it is what does not begin otherwise
             yield from reader.space()
             if marker := (yield from reader.takes(self._tables.answers)):
@@ -109,7 +107,7 @@ class ThinkingWatch:
         while reader.position == len(reader.text):
             yield
         self.begun = True
-        ends = _ends(self._tables, pair)
+        ends = self._tables.reasoning[pair].thinking_ends
         if marker := (yield from reader.find(Markers.of(*ends), nowhere)):
             self._end(marker if ends[marker] else "")
 
@@ -132,8 +130,3 @@ class MessageWatch:
     def is_thinking(self) -> bool:
         """Whether what comes next is thinking; no while a marker may have begun."""
         return self._machine.is_thinking
-
-
-def _ends(marked: Tables, pair: int) -> dict[str, bool]:
-    roles = marked.reasoning[pair].roles
-    return {marker: role in _CALLS for marker, role in roles.items() if role is Role.ANSWER or role in _CALLS}

@@ -21,7 +21,7 @@ from streamsieve.parsers.calls.syntax import CallSyntax
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Plain, Reader, Reading, Search
-from streamsieve.parsers.tag_parts import JsonObject, behind, optional, sequence
+from streamsieve.parsers.tag_parts import JsonObject, Part, behind, optional, sequence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +191,11 @@ class TaggedCalls(CallSyntax):
 
     def write_call(self, call: ToolCall) -> str:
         """One call from its opener through its closer."""
-        parts = [self.write_name(call.name)]
+        return self.write_behind(self.write_name(call.name), call)
+
+    def write_behind(self, opening: str, call: ToolCall) -> str:
+        """One call, `opening` being what comes before its parameters."""
+        parts = [opening]
         for key, value in json.loads(call.arguments).items():
             text = value if isinstance(value, str) else write_json(value)
             text = f"{self.line_break}{text}{self.line_break}"
@@ -233,7 +237,11 @@ class TaggedCalls(CallSyntax):
     def tag(self, name: str, schema: JsonSchema) -> JsonObject:
         """The grammar of one call of `name`, from its opener through its closer."""
         closers = (part for closer in self._written_closers for part in (self.gap, closer))
-        return sequence(self.write_name(name), parameters(self, name, schema), *closers)
+        return sequence(self.opening_tag(name), parameters(self, name, schema), *closers)
+
+    def opening_tag(self, name: str) -> Part:
+        """The grammar of what comes before the parameters of a call of `name`."""
+        return self.write_name(name)
 
     @property
     def gap(self) -> JsonObject:

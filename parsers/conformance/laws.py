@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from streamsieve.parsers.conformance.specimens import PROSE, Tray, asked, cut, restored, told
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.events import CallArguments, Content, Event, Reasoning
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
-from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 

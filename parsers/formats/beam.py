@@ -10,7 +10,6 @@ from typing import ClassVar
 from streamsieve.parsers.arguments.declared_order import cast_in_order, types_in_order
 from streamsieve.parsers.arguments.schema_types import Typing
 from streamsieve.parsers.call_writer import CallWriter
-from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.calls.labels import QUOTED
 from streamsieve.parsers.calls.parameter import Parameter
 from streamsieve.parsers.calls.parameter_tags import parameters
@@ -22,7 +21,7 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading
 from streamsieve.parsers.structural_tag import Demand
-from streamsieve.parsers.tag_parts import JsonObject, json, sequence, text
+from streamsieve.parsers.tag_parts import JsonObject, sequence, text
 from streamsieve.parsers.trays import Trays
 
 _ROLE = "<|start|>assistant"
@@ -79,14 +78,13 @@ class BeamMessages(MessageSyntax):
 
     def tag(self, demand: Demand, request: Request) -> JsonObject:
         """Calls and the answer as they must be, thinking free."""
-        body = text([_ROLE, _ANALYSIS, _FINAL, _XML, *_CALL_ENDS, _RETURN])
-        said = sequence(_FINAL, body)
         return MessageTags(
             start=_ROLE,
-            thought=sequence(_ANALYSIS, body),
-            aside=said,
-            answer=said if demand.response is None else sequence(_FINAL, json(demand.response)),
-            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            thought=_ANALYSIS,
+            aside=_FINAL,
+            answer=_FINAL,
+            body=text([_ROLE, _ANALYSIS, _FINAL, _XML, *_CALL_ENDS, _RETURN]),
+            call=_call_tag,
             end=_END,
             call_end=_END,
             lasts=(_RETURN, _END),

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from streamsieve.parsers.arguments.json_text import copy_json
 from streamsieve.parsers.call_writer import CallWriter
-from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.message_tags import MessageTags
 from streamsieve.parsers.messages import Bodies, MessageSyntax, Tray, nowhere
@@ -17,7 +16,7 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
 from streamsieve.parsers.structural_tag import Demand
-from streamsieve.parsers.tag_parts import JsonObject, arguments, either, json, optional, sequence, text
+from streamsieve.parsers.tag_parts import JsonObject, arguments, either, optional, sequence, text
 from streamsieve.parsers.trays import Trays
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -85,18 +84,14 @@ class HarmonyMessages(MessageSyntax):
 
     def tag(self, demand: Demand, request: Request) -> JsonObject:
         """Final messages and calls as they must be, the other channels free."""
-        body = text([START, CHANNEL, MESSAGE, CONSTRAIN, *_ENDS])
-        answer = (
-            sequence(optional(f" {CONSTRAIN}json"), MESSAGE, json(demand.response))
-            if demand.response is not None
-            else None
-        )
+        constrained = optional("" if demand.response is None else f" {CONSTRAIN}json")
         return MessageTags(
             start=f"{START}{_ROLE}",
-            thought=sequence(f"{CHANNEL}analysis{MESSAGE}", body),
-            aside=sequence(f"{CHANNEL}commentary{MESSAGE}", body),
-            answer=sequence(f"{CHANNEL}final", answer or sequence(MESSAGE, body)),
-            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            thought=f"{CHANNEL}analysis{MESSAGE}",
+            aside=f"{CHANNEL}commentary{MESSAGE}",
+            answer=sequence(f"{CHANNEL}final", constrained, MESSAGE),
+            body=text([START, CHANNEL, MESSAGE, CONSTRAIN, *_ENDS]),
+            call=_call_tag,
             end="<|end|>",
             call_end="<|call|>",
             lasts=("<|return|>", "<|end|>"),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from streamsieve.parsers.call_writer import CallWriter
-from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.calls.json_object import CallObject
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.message_tags import MessageTags
@@ -17,7 +16,7 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import Markers, Reading
 from streamsieve.parsers.structural_tag import Demand
-from streamsieve.parsers.tag_parts import JsonObject, json, sequence, text
+from streamsieve.parsers.tag_parts import JsonObject, sequence, text
 from streamsieve.parsers.trays import Trays
 
 _ROLE = "<|message_model|>"
@@ -59,14 +58,13 @@ class InklingBlocks(MessageSyntax):
 
     def tag(self, demand: Demand, request: Request) -> JsonObject:
         """Blocks of calls and of the answer as they must be, thinking free."""
-        body = text([_ROLE, *_KINDS, *_ENDS])
-        said = sequence(_TEXT, body)
         return MessageTags(
             start=_ROLE,
-            thought=sequence(_THINKING, body),
-            aside=said,
-            answer=said if demand.response is None else sequence(_TEXT, json(demand.response)),
-            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            thought=_THINKING,
+            aside=_TEXT,
+            answer=_TEXT,
+            body=text([_ROLE, *_KINDS, *_ENDS]),
+            call=_call_tag,
             end=_END,
             call_end=_END,
             lasts=(_END,),

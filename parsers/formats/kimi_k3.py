@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamsieve.parsers.arguments.json_text import copy_json
-from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, write_json
+from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json
 from streamsieve.parsers.call_writer import CallWriter
 from streamsieve.parsers.calls.parameter import Parameter
-from streamsieve.parsers.calls.parameter_tags import parameters
 from streamsieve.parsers.calls.tagged import TaggedCalls
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import ToolCall
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reader, Reading
-from streamsieve.parsers.tag_parts import JsonObject, pattern, sequence
+from streamsieve.parsers.tag_parts import Part, pattern, sequence
 
 _OPEN, _CLOSE, _SEP = "<|open|>", "<|close|>", "<|sep|>"
 _SEPARATOR = Markers((_SEP,))
@@ -107,22 +105,18 @@ class XtmlCalls(TaggedCalls):
 
     def write(self, calls: Sequence[ToolCall], request: Request) -> str:
         """All calls in one channel, counted from 1."""
-        written = "".join(self._write(call, number) for number, call in enumerate(calls, 1))
-        return f"{self.groups[0][0]}{written}{self.groups[0][1]}"
+        written = [
+            self.write_behind(f"{self._named(call.name)}{_attribute('index', str(number))}{_SEP}", call)
+            for number, call in enumerate(calls, 1)
+        ]
+        return f"{self.groups[0][0]}{''.join(written)}{self.groups[0][1]}"
 
-    def _write(self, call: ToolCall, number: int) -> str:
-        parts = [f"{self.openers[0]}{_attribute('tool', call.name)}{_attribute('index', str(number))}{_SEP}"]
-        for key, value in json.loads(call.arguments).items():
-            text = value if isinstance(value, str) else write_json(value)
-            parts.append(self.parameter.write(key, value, text, ""))
-        return "".join([*parts, self.closers[0]])
+    def _named(self, name: str) -> str:
+        return f"{self.openers[0]}{_attribute('tool', name)}"
 
-    def tag(self, name: str, schema: JsonSchema) -> JsonObject:
-        """The grammar of one call, whatever its number."""
-        opening = f'{self.openers[0]}{_attribute("tool", name)} index="'
-        return sequence(
-            opening, pattern("[1-9][0-9]{0,3}"), f'"{_SEP}', parameters(self, name, schema), self.closers[0]
-        )
+    def opening_tag(self, name: str) -> Part:
+        """The call's tag, whatever its number."""
+        return sequence(f'{self._named(name)} index="', pattern("[1-9][0-9]{0,3}"), f'"{_SEP}')
 
 
 _JSON_OPENERS, _JSON_CLOSERS = Markers(_tags(_OPEN, "json", "")), Markers(_tags(_CLOSE, "json"))

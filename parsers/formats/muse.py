@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from streamsieve.parsers.arguments.schema_types import JSON, Typing, convert_or_json, parameter_types
 from streamsieve.parsers.call_writer import CallState, CallWriter
-from streamsieve.parsers.calls.call_block import any_of
 from streamsieve.parsers.calls.labels import QUOTED
 from streamsieve.parsers.calls.parameter import Parameter
 from streamsieve.parsers.calls.tagged import TaggedCalls
@@ -20,7 +19,7 @@ from streamsieve.parsers.request import JsonSchema, Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Markers, Reading, Write
 from streamsieve.parsers.structural_tag import Demand
-from streamsieve.parsers.tag_parts import JsonObject, json, sequence, text
+from streamsieve.parsers.tag_parts import JsonObject, sequence, text
 from streamsieve.parsers.trays import Trays
 
 _START, _MESSAGE, _EOM, _EOT = "<|start|>", "<|message|>", "<|eom|>", "<|eot|>"
@@ -103,15 +102,13 @@ class MuseMessages(MessageSyntax):
 
     def tag(self, demand: Demand, request: Request) -> JsonObject:
         """Calls and the answer as they must be, thinking free."""
-        body = text([*_HEADERS, *_ENDS, _GROUP, _INVOKE])
-        said = sequence(f"{_TO}user{_MESSAGE}", body)
-        response = None if demand.response is None else sequence(f"{_TO}user{_MESSAGE}", json(demand.response))
         return MessageTags(
             start=f"{_START}{_ROLE}",
-            thought=sequence(f"{_TO}self{_MESSAGE}", body),
-            aside=said,
-            answer=response or said,
-            call=any_of(demand.schemas, _call_tag) if demand.tools else None,
+            thought=f"{_TO}self{_MESSAGE}",
+            aside=f"{_TO}user{_MESSAGE}",
+            answer=f"{_TO}user{_MESSAGE}",
+            body=text([*_HEADERS, *_ENDS, _GROUP, _INVOKE]),
+            call=_call_tag,
             end=_EOM,
             call_end=_EOM,
             lasts=_ENDS,

@@ -59,7 +59,7 @@ class ReasoningParser:
 
     def extract_reasoning(self, model_output: str, request: object) -> tuple[str | None, str | None]:
         """Thinking and content of a whole reply; called `extract_reasoning_content` before vLLM 0.12."""
-        return self._older("extract_reasoning_content")(model_output, request)  # type: ignore[return-value]
+        return self._older("extract_reasoning_content")(model_output, request)  # type: ignore[return-value]  # the plugin's own
 
     def extract_reasoning_streaming(
         self, previous_text: str, current_text: str, delta_text: str, *ids: Sequence[int]

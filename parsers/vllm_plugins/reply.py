@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from streamsieve.parsers.call_writer import CallState, CallWriter
 from streamsieve.parsers.chain import EventSource
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.events import CallArguments, CallEnd, CallStart, Content, Event, Reasoning, Repaired
 from streamsieve.parsers.format import Format, combine
 from streamsieve.parsers.messages import MessageSyntax
-from streamsieve.parsers.rendering import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
 from streamsieve.parsers.scanner import EndOfText, Malformed, Reading

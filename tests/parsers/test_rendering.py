@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamsieve.parsers import registry
-from streamsieve.parsers.rendering import Inexpressible
+from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -52,7 +53,7 @@ TOOLS: dict[str, JsonSchema] = {
     },
     "ping": {"type": "object", "properties": {}},
 }
-BOUND = frozenset(TOOLS)
+REQUEST = Request(tools=TOOLS, parse_calls=True)
 
 
 def _formats() -> Iterator[Format]:
@@ -64,14 +65,9 @@ FORMATS = [pytest.param(format, id=format.name) for format in _formats()]
 EACH = pytest.mark.parametrize("format", FORMATS)
 
 
-def _request(tools: dict[str, JsonSchema] = TOOLS, **more: object) -> Request:
-    return replace(Request(tools=tools, parse_calls=True), **more)  # type: ignore[arg-type]
-
-
-def _tag(format: Format, calls: str = "required", **more: object) -> JsonObject:
-    demand: dict[str, object] = {"tools": TOOLS, "bound": BOUND, **more}
-    demand.setdefault("bound", BOUND)
-    return format.structural_tag(Demand(calls=calls, **demand), _request())  # type: ignore[arg-type]
+def _tag(format: Format, calls: Literal["none", "auto", "required"] = "required", **more: Any) -> JsonObject:
+    demand = replace(Demand(calls=calls, tools=TOOLS, bound=frozenset(TOOLS)), **more)
+    return format.structural_tag(demand, REQUEST)
 
 
 def _thinking(format: Format, request: Request) -> str:
@@ -97,7 +93,7 @@ CALLS = [
 
 def _rendered(format: Format, calls: list[ToolCall]) -> str:
     plain = replace(format, reasoning=None)
-    return plain.render(Message(None, None, calls), _request())
+    return plain.render(Message(None, None, calls), REQUEST)
 
 
 def _one(format: Format) -> bool:
@@ -178,7 +174,7 @@ def test_calls_in_text_are_bound_too(format: Format, parallel: bool) -> None:
 @EACH
 def test_text_is_free_where_calls_may_be(format: Format) -> None:
     if format.messages:
-        text = replace(format, reasoning=None).render(Message(None, "Low at 6:12.", []), _request())
+        text = replace(format, reasoning=None).render(Message(None, "Low at 6:12.", []), REQUEST)
     else:
         text = "Low at 6:12."
     assert accepts(_tag(format, "auto"), text)

@@ -6,6 +6,7 @@ import pytest
 
 from streamsieve.parsers import registry
 from streamsieve.parsers.conformance import specimens
+from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message, ToolCall
@@ -15,7 +16,7 @@ FORMATS = {format.name: format for format in registry.built_in() if specimens.ca
 
 @pytest.mark.parametrize("format", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("whole", [True, False])
-def test_by_option_it_stays_text(format, whole):
+def test_by_option_it_stays_text(format: Format, whole: bool) -> None:
     asked = specimens.asked(format)
     text = format.render(Message(None, None, [ToolCall("id", "ping", "{}")]), asked)
     others = [{"type": "function", "function": {"name": "other"}}]
