@@ -29,12 +29,10 @@ from streamsieve.backends.request_fields import (
     Body,
     read_body,
     read_boolean,
+    read_choices,
     read_include_usage,
-    read_integer,
     read_messages,
 )
-
-MAX_CHOICES = 128
 
 Yielded: TypeAlias = "str | tuple[str, Sequence[int]] | Piece | Usage"
 """Text; text with its token ids; a `Piece`, to say how the reply ended; or what it cost."""
@@ -92,7 +90,7 @@ class _Source:
         costs: list[Usage] = []
         choices = [
             _pieces(self._generate(Chat(body, messages, index, request.scope)), costs)
-            for index in range(read_integer(body, "n", 1, MAX_CHOICES) or 1)
+            for index in range(read_choices(body))
         ]
         reply = Reply(choices, lambda: _total(costs))
         include_usage = read_include_usage(body, stream)

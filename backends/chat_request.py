@@ -10,15 +10,16 @@ from streamsieve.backends.openai_error import bad_request
 from streamsieve.backends.request_fields import (
     Body,
     read_boolean,
+    read_choices,
     read_include_usage,
     read_integer,
+    read_max_tokens,
     read_messages,
     read_model,
     read_object,
     read_text,
 )
 
-MAX_CHOICES = 128
 MAX_DELAY = 60.0
 
 
@@ -67,8 +68,8 @@ def read_chat_request(data: bytes) -> ChatRequest:
         model=read_model(body),
         stream=stream,
         include_usage=read_include_usage(body, stream),
-        choices=read_integer(body, "n", 1, MAX_CHOICES) or 1,
-        max_tokens=read_integer(body, "max_completion_tokens", 1) or read_integer(body, "max_tokens", 1),
+        choices=read_choices(body),
+        max_tokens=read_max_tokens(body),
         prompt_characters=sum(len(json.dumps(message, ensure_ascii=False)) for message in messages),
         wants_call=bool(body.get("tools")) and body.get("tool_choice") != "none" and messages[-1].get("role") != "tool",
         replay=_replay_options(body, stream),

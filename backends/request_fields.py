@@ -13,6 +13,8 @@ Body = Mapping[str, object]
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request."""
 
+MAX_CHOICES = 128
+
 
 async def read_body(request: Request) -> Body:
     """The JSON object that `request` holds; 413 for one that is longer than `MAX_BODY`."""
@@ -52,6 +54,16 @@ def read_messages(body: Body) -> list[Body]:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise bad_request(f"messages[{index}]: an object with a role is required.", f"messages[{index}]")
     return messages
+
+
+def read_choices(body: Body) -> int:
+    """`n`: how many choices are wanted."""
+    return read_integer(body, "n", 1, MAX_CHOICES) or 1
+
+
+def read_max_tokens(body: Body) -> int | None:
+    """How many tokens a reply may have, under either of its names; None where nothing is said."""
+    return read_integer(body, "max_completion_tokens", 1) or read_integer(body, "max_tokens", 1)
 
 
 def read_include_usage(body: Body, stream: bool) -> bool:

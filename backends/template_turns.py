@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product, takewhile
+from itertools import product
 from typing import Literal
 
 from streamsieve.backends.chat_template import Rendered, render
+from streamsieve.backends.common_beginning import common_beginning
 from streamsieve.backends.model_files import ModelFiles
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.parsers.rules import SWITCHES
@@ -51,6 +52,9 @@ TOOLS: Sequence[Mapping[str, object]] = tuple(
 Mode = Literal["default", "on", "off"]
 """How thinking is set in the request: not at all, on, or off."""
 
+REASONING_NAMES = ("reasoning_content", "reasoning", "thinking")
+"""The names under which clients send a turn's reasoning, and templates look for it."""
+
 _IDS = (("call00001", "call00002"), ("functions.get_tide:0", "functions.post_note:1"))
 """Nine letters and digits, which all templates but Kimi's take (Mistral's no other), and Kimi's own form."""
 
@@ -80,8 +84,8 @@ class Shape:
     def message(self, *, thinking: bool) -> dict[str, object]:
         """The assistant's message."""
         message: dict[str, object] = {"role": "assistant", "content": self.content}
-        if thinking:  # templates read it under different names
-            message |= dict.fromkeys(("reasoning_content", "reasoning", "thinking"), REASONING)
+        if thinking:
+            message |= dict.fromkeys(REASONING_NAMES, REASONING)
         if self.calls:
             message["tool_calls"] = [
                 {"id": id, "type": "function", "function": {"name": name, "arguments": self._written(arguments)}}
@@ -251,7 +255,7 @@ def _written(blank: Turn, conversation: str, answered: str, eos_token: str) -> T
     reply, end = _behind(blank.prompt, conversation), answered.rpartition(_ANSWER)[2]
     cut = reply.find(eos_token) if eos_token else -1
     if cut < 0:
-        cut = len(reply) - _common(reply[::-1], end[::-1])
+        cut = len(reply) - common_beginning(reply[::-1], end[::-1])
         while cut < len(reply) and not _TURN_END.match(reply[cut]):
             cut += 1
     return replace(blank, reply=reply[:cut], end=reply[cut:])
@@ -264,14 +268,9 @@ def _behind(prompt: str, conversation: str) -> str:
     out of a turn that is past), it is what stands behind the last boundary that they share, and behind
     what they then have in common all the same.
     """
-    common = _common(prompt, conversation)
+    common = common_beginning(prompt, conversation)
     while common < len(prompt) and common and not _BOUNDARY.match(conversation[common - 1]):
         common -= 1
     prompted, rest = prompt[common:], conversation[common:]
     again = next((size for size in range(len(prompted), 0, -1) if prompted.endswith(rest[:size])), 0)
     return rest[again:]
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters the two have in common from the start."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

@@ -23,9 +23,6 @@ import jsonschema
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from streamsieve.backends.local.constraints.grammar import Grammars
-from streamsieve.backends.local.constraints.request_constraint import RequestConstraints
-from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.backends.local.engine.jobs import Job
 from streamsieve.backends.local.engine.slot_engine import slot_engine
 from streamsieve.backends.local.model.loading import LocalModel
@@ -34,7 +31,7 @@ from streamsieve.parsers.format import Format
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from streamsieve.wire.request.refusal import Refused
-from tests.backends.local.constraint_kit import Written, byte_level
+from tests.backends.local.constraint_kit import Speaker, Written, byte_level
 from tests.backends.local.random_demands import random_schema, random_tools
 
 FORMATS = ("hermes", "qwen3_coder", "llama3_json", "mistral", "glm45", "kimi_k2", "deepseek_v31", "granite", "xlam")
@@ -53,13 +50,12 @@ class Outcome:
     faults: list[str] = field(default_factory=list)
 
 
-class Bench:
+class Bench(Speaker):
     """The model, its engine and its grammars."""
 
     def __init__(self) -> None:
-        self.tokenizer = byte_level(SPECIAL)
-        size = len(self.tokenizer) + 9
-        end = self.tokenizer.eos_token_id
+        super().__init__(byte_level(SPECIAL), spare=9)
+        size, end = self.vocabulary.size, self.tokenizer.eos_token_id
         model = random_model(size, end)
         windows = {"full_attention": None}
         self.engine = slot_engine(
@@ -69,19 +65,12 @@ class Bench:
             queue=10_000,
         )
         self.engine.start()
-        self.vocabulary = Vocabulary(self.tokenizer, size=size, stops=[end])
-        self.grammars = Grammars(self.vocabulary)
-
-    def encode(self, text: str) -> Sequence[int]:
-        """Token ids of plain text."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     async def write(
         self, format: Format | None, body: Mapping[str, object], request: Request, seed: int, bias: Mapping[int, float]
     ) -> Written:
         """One reply."""
-        made = await RequestConstraints(self.grammars, format, self.encode).of(body, request)
-        assert made is not None
+        made = await self.constraint(body, format, request)
         job = Job(
             prompt=self.encode(f"{OPEN}{seed}"),
             sampling=SamplingParameters(temperature=TEMPERATURE, seed=seed, logit_bias=bias),

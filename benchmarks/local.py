@@ -37,7 +37,6 @@ VOCABULARY = 151_936
 PROMPT = (20, 100)
 """Tokens of a prompt: from, to."""
 
-
 Start = Callable[[], Constraint | None]
 """Makes what binds one reply."""
 
@@ -180,13 +179,6 @@ def grammar(folder: str) -> Start:
     return found.start
 
 
-def timed(clock: Callable[[], float], run: Callable[[], None]) -> float:
-    """Seconds of `clock`."""
-    start = clock()
-    run()
-    return clock() - start
-
-
 def measure(model: LocalModel, rounds: int, start: Start | None) -> dict[str, float]:
     """The figures: tokens a second, and ratios."""
     clock = time.process_time if model.device.type == "cpu" else time.perf_counter
@@ -196,8 +188,9 @@ def measure(model: LocalModel, rounds: int, start: Start | None) -> dict[str, fl
     best: dict[str, float] = {}
 
     def note(name: str, run: Callable[[Sequence[Request]], None], requests: Sequence[Request]) -> None:
-        seconds = timed(clock, partial(run, requests))
-        rate = sum(request.new for request in requests) / seconds
+        began = clock()
+        run(requests)
+        rate = sum(request.new for request in requests) / (clock() - began)
         best[name] = max(best.get(name, 0.0), rate)
 
     for warming in (equal(8, -1), mixed(24, -1)):

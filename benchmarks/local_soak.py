@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import json
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -29,10 +28,8 @@ from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks.local_callers import Caller, Tally
 from benchmarks.local_http import Server, running
+from benchmarks.memory import GROWTH, figures, growth
 from streamsieve.backends.local.model.demo_model import fetch
-
-GROWTH = 1.1
-"""How much larger the server's memory may be in the last quarter of the time than in the second."""
 
 SETTLED = 60.0
 """Seconds in which a server that was just started takes what it needs; memory is not judged by a shorter run."""
@@ -111,11 +108,8 @@ async def _gauges(client: httpx2.AsyncClient) -> dict[str, float]:
 
 def report(tally: Tally, memory: list[int], seconds: float) -> Mapping[str, object]:
     """The figures; memory that grew, and pairs that differ, are added to the faults."""
-    quarter = max(1, len(memory) // 4)
-    early = statistics.mean(memory[quarter : 2 * quarter])
-    late = statistics.mean(memory[-quarter:])
-    if seconds > SETTLED and late > GROWTH * early:
-        tally.faults.append(f"the server's memory grew from {early:.0f} to {late:.0f} bytes")
+    if seconds > SETTLED and growth(memory) > GROWTH:
+        tally.faults.append(f"the server's memory grew to {growth(memory):.2f} times as much")
     if tally.apart > max(1, APART * tally.pairs):
         tally.faults.append(f"{tally.apart} of {tally.pairs} pairs of one seed differ")
     return {
@@ -126,8 +120,7 @@ def report(tally: Tally, memory: list[int], seconds: float) -> Mapping[str, obje
         "pairs_of_a_seed": tally.pairs,
         "pairs_that_differ": tally.apart,
         "slowest_seconds": round(tally.slowest, 2),
-        "memory_mb": [round(size / 1e6, 1) for size in memory[:: max(1, len(memory) // 12)]],
-        "memory_growth": round(late / early, 3),
+        **figures(memory),
         "faults": len(tally.faults),
         "first_faults": tally.faults[:5],
     }
@@ -151,11 +144,11 @@ def main() -> int:
         command += ["--slots", str(options.slots), "--queue", str(options.queue), "--port"]
         with running("streamsieve", command, "", 1) as server:
             tally, memory = asyncio.run(run(server, seconds, options.clients, room))
-    figures = report(tally, memory, seconds)
+    told = report(tally, memory, seconds)
     if options.json:
-        print(json.dumps(figures, ensure_ascii=False))
+        print(json.dumps(told, ensure_ascii=False))
     else:
-        for name, value in figures.items():
+        for name, value in told.items():
             print(f"{name:24} {value}")
     return 1 if tally.faults else 0
 

@@ -15,20 +15,17 @@ import argparse
 import asyncio
 import json
 import random
-import statistics
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 
 from benchmarks.heard import Kind, faults
+from benchmarks.memory import GROWTH, figures, growth
 from benchmarks.servers import Served, events, reply, request, serving
 
 LENGTHS = (100, 600)
 """Characters of a reply, from and to."""
-
-GROWTH = 1.1
-"""How much larger the proxy's memory may be in the last quarter of the time than in the second."""
 
 KINDS: dict[Kind, int] = {"whole": 8, "client leaves": 1, "upstream dies": 1}
 """How often each comes up."""
@@ -101,7 +98,7 @@ async def run(seconds: float, streams: int, delay: float, proxy: Served) -> Soak
     return soak
 
 
-def report(soak: Soak, seconds: float, servers: dict[str, Served]) -> dict[str, object]:
+def report(soak: Soak, servers: dict[str, Served]) -> dict[str, object]:
     """The figures; what is left open and grown memory are added to the faults."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and any(server.usage().open for server in servers.values()):
@@ -109,18 +106,14 @@ def report(soak: Soak, seconds: float, servers: dict[str, Served]) -> dict[str, 
     for name, server in servers.items():
         if left := server.usage().open:
             soak.faults.append(f"{name}: {left} requests are open five seconds after the last client has gone")
-    quarter = max(1, int(seconds) // 4)
-    early = statistics.mean(soak.memory[quarter : 2 * quarter])
-    late = statistics.mean(soak.memory[3 * quarter : 4 * quarter])
-    if late > GROWTH * early:
-        soak.faults.append(f"the proxy's memory grew from {early:.0f} to {late:.0f} bytes")
+    if growth(soak.memory) > GROWTH:
+        soak.faults.append(f"the proxy's memory grew to {growth(soak.memory):.2f} times as much")
     return {
         "streams": dict(soak.streams),
         "chunks": soak.chunks,
         "proxy_cpu_us_per_chunk": round(servers["proxy"].usage().cpu / soak.chunks * 1e6, 1),
         "slowest_stream_late_by_seconds": round(soak.slowest, 2),
-        "memory_mb": [round(size / 1e6, 1) for size in soak.memory[:: max(1, len(soak.memory) // 12)]],
-        "memory_growth": round(late / early, 3),
+        **figures(soak.memory),
         "faults": len(soak.faults),
         "first_faults": soak.faults[:5],
     }
@@ -137,11 +130,11 @@ def main() -> int:
         parser.error("at least 4 seconds and 1 stream")
     with serving("upstream") as upstream, serving("sieve", upstream.url) as proxy:
         soak = asyncio.run(run(options.seconds, options.streams, options.delay, proxy))
-        figures = report(soak, options.seconds, {"proxy": proxy, "upstream": upstream})
+        told = report(soak, {"proxy": proxy, "upstream": upstream})
     if options.json:
-        print(json.dumps(figures))
+        print(json.dumps(told))
     else:
-        for name, value in figures.items():
+        for name, value in told.items():
             print(f"{name:32} {value}")
     return 1 if soak.faults else 0
 

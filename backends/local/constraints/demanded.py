@@ -6,12 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from streamsieve.backends.request_fields import is_whole
+from streamsieve.backends.request_fields import Body, is_whole
 from streamsieve.parsers.request import JsonSchema
 from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.wire.request.refusal import Refused
-
-Body = Mapping[str, object]
 
 _KINDS = ("json", "json_object", "regex", "choice", "grammar", "structural_tag")
 OLDER = ("guided_json", "guided_regex", "guided_choice", "guided_grammar")

@@ -9,10 +9,11 @@ from typing import Literal
 
 from streamsieve.backends.local.constraints.bound_text import Grammar
 from streamsieve.backends.local.constraints.constraint import Constraint
-from streamsieve.backends.local.constraints.demanded import Body, Demanded, demanded
+from streamsieve.backends.local.constraints.demanded import Demanded, demanded
 from streamsieve.backends.local.constraints.gate import Gate
 from streamsieve.backends.local.constraints.grammar import Grammars
 from streamsieve.backends.local.constraints.schema_lint import ignored
+from streamsieve.backends.request_fields import Body
 from streamsieve.parsers.errors import Inexpressible
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.request import JsonSchema, Request

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from streamsieve.parsers.request import JsonSchema
 
-Schema = Mapping[str, object]
 _DEPTH = 200
 
 ONE = ("not", "if", "contains", "propertyNames", "additionalProperties", "unevaluatedProperties", "items",
@@ -63,7 +62,7 @@ def is_elsewhere(reference: object) -> bool:
     return isinstance(reference, str) and reference != "#" and not reference.startswith("#/")
 
 
-def _within(schema: Schema) -> Iterator[tuple[str, object]]:
+def _within(schema: JsonSchema) -> Iterator[tuple[str, object]]:
     for key in ONE:
         if key in schema:
             yield key, schema[key]
@@ -77,7 +76,7 @@ def _within(schema: Schema) -> Iterator[tuple[str, object]]:
             yield f"{key}/{name.replace('~', '~0').replace('/', '~1')}", one
 
 
-def _unknown_keywords(schema: Schema) -> Iterator[str]:
+def _unknown_keywords(schema: JsonSchema) -> Iterator[str]:
     for key in ("not", "if", "dependentRequired", "dependentSchemas", "dependencies", "contentEncoding",
                 "contentMediaType", "contentSchema", "$dynamicRef", "$recursiveRef"):  # fmt: skip
         if key in schema:
@@ -86,7 +85,7 @@ def _unknown_keywords(schema: Schema) -> Iterator[str]:
         yield "uniqueItems"
 
 
-def _combinations(schema: Schema) -> Iterator[str]:
+def _combinations(schema: JsonSchema) -> Iterator[str]:
     """Schemas put together, of which only the first kind counts, or one of several."""
     all_of, one_of = schema.get("allOf"), schema.get("oneOf")
     if isinstance(all_of, list) and len(all_of) > 1:
@@ -113,12 +112,12 @@ def _exclude_each_other(schemas: Sequence[object]) -> bool:
     return any(_differs(branches, name) for name in shared)
 
 
-def _required(schema: Schema) -> Sequence[object]:
+def _required(schema: JsonSchema) -> Sequence[object]:
     required = schema.get("required")
     return required if isinstance(required, list) else ()
 
 
-def _differs(branches: Sequence[Schema], name: str) -> bool:
+def _differs(branches: Sequence[JsonSchema], name: str) -> bool:
     """Whether the property `name` is another constant, a string, in each."""
     seen: set[object] = set()
     for branch in branches:
@@ -131,7 +130,7 @@ def _differs(branches: Sequence[Schema], name: str) -> bool:
     return True
 
 
-def _is_only_type_of(schema: Schema, key: str, others: Sequence[str]) -> bool:
+def _is_only_type_of(schema: JsonSchema, key: str, others: Sequence[str]) -> bool:
     """Whether all that stands beside an enum or a const is a type that its values have anyway."""
     if key not in ("enum", "const") or list(others) != ["type"]:
         return False
@@ -161,12 +160,12 @@ def _is_of(value: object, type_name: object) -> bool:
             return False
 
 
-def _references(schema: Schema) -> Iterator[str]:
+def _references(schema: JsonSchema) -> Iterator[str]:
     if is_elsewhere(schema.get("$ref")):
         yield "$ref to what is not in the schema by its path"
 
 
-def _untyped(schema: Schema) -> Iterator[str]:
+def _untyped(schema: JsonSchema) -> Iterator[str]:
     if "type" not in schema:
         for type_name, keys in _OF_TYPE.items():
             for key in keys:
@@ -174,7 +173,7 @@ def _untyped(schema: Schema) -> Iterator[str]:
                     yield f"{key} without type: {type_name}"
 
 
-def _strings(schema: Schema) -> Iterator[str]:
+def _strings(schema: JsonSchema) -> Iterator[str]:
     pattern, format = schema.get("pattern"), schema.get("format")
     lengths = [key for key in ("minLength", "maxLength") if key in schema]
     is_known = isinstance(format, str) and format in _FORMATS
@@ -190,7 +189,7 @@ def _strings(schema: Schema) -> Iterator[str]:
         yield "pattern with a character that JSON escapes"
 
 
-def _numbers(schema: Schema) -> Iterator[str]:
+def _numbers(schema: JsonSchema) -> Iterator[str]:
     if (multiple := schema.get("multipleOf")) is None:
         return
     types = schema.get("type")
@@ -202,12 +201,12 @@ def _numbers(schema: Schema) -> Iterator[str]:
         yield "multipleOf beside a minimum or maximum"
 
 
-def _arrays(schema: Schema) -> Iterator[str]:
+def _arrays(schema: JsonSchema) -> Iterator[str]:
     if "contains" in schema and schema.keys() & {"items", "prefixItems"}:
         yield "contains beside items or prefixItems"
 
 
-def _objects(schema: Schema) -> Iterator[str]:
+def _objects(schema: JsonSchema) -> Iterator[str]:
     properties = schema.get("properties")
     declared = properties if isinstance(properties, Mapping) else {}
     undeclared = [one for one in _required(schema) if isinstance(one, str) and one not in declared]
@@ -222,7 +221,7 @@ def _objects(schema: Schema) -> Iterator[str]:
         yield "propertyNames beside properties"
 
 
-_RULES: Sequence[Callable[[Schema], Iterator[str]]] = (
+_RULES: Sequence[Callable[[JsonSchema], Iterator[str]]] = (
     _unknown_keywords, _combinations, _references, _untyped, _strings, _numbers, _arrays, _objects,
 )  # fmt: skip
 _OF_NAMES = tuple(rule for rule in _RULES if rule is not _untyped)

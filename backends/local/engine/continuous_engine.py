@@ -11,7 +11,7 @@ import transformers
 from streamsieve.backends.local.engine.engine import Engine
 from streamsieve.backends.local.engine.executor import Executor
 from streamsieve.backends.local.engine.paged_attention import PagedAttention
-from streamsieve.backends.local.engine.slot_engine import ROWS
+from streamsieve.backends.local.engine.slot_engine import rows_at_once
 from streamsieve.backends.local.model.loading import LocalModel
 from streamsieve.parsers.errors import ConfigurationError
 
@@ -46,9 +46,7 @@ def continuous_engine(
     from streamsieve.backends.local.engine.continuous_executor import Batching, ContinuousExecutor
 
     kind = "cuda" if model.device.type == "cuda" else "cpu"
-    rows = ROWS[kind] if rows is None else rows
-    if rows < 1:
-        raise ConfigurationError(f"slots: {rows} is not 1 or more")
+    rows = rows_at_once(rows, kind)
     if positions is None and kind == "cpu":
         positions = max(_CPU_POSITIONS, model.longest)
     batching = Batching(

@@ -22,11 +22,6 @@ class PagedAttention:
         self._lock = threading.Lock()
         self._holders = 0
 
-    @property
-    def flash(self) -> bool:
-        """Whether it reads only the pages of the row that asks."""
-        return self._paged.startswith("flash_attention")
-
     def hold(self) -> None:
         """Set it, if nobody holds it yet."""
         with self._lock:

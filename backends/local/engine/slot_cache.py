@@ -67,7 +67,7 @@ class Prefilling:
     positions: Tensor
 
 
-class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
+class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]  # transformers' constructor is untyped
     """One layer's buffers, `[slots, heads, positions, width]`.
 
     Where new keys go and which ones attention gets is said by `access`, which the cache sets before each call of the
@@ -75,7 +75,7 @@ class SlotLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """
 
     def __init__(self, shape: LayerShape) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # as above
         self.access: Decoding | Prefilling | None = None
         self.is_initialized = True
         sizes = [(0, shape.heads, 0, width) for width in (shape.key_width, shape.value_width)]

@@ -20,7 +20,7 @@ _FREE_SHARE = {"cuda": 0.9, "cpu": 0.4}
 _CHUNKS = {"cuda": (1024, 8192), "cpu": (128, 512)}
 """Tokens of prompts in a step beside rows that write, and without: what takes about as long as a few of its steps."""
 
-ROWS = {"cuda": 64, "cpu": 32}
+_ROWS = {"cuda": 64, "cpu": 32}
 """Jobs that run at once where nothing else is said."""
 
 
@@ -32,9 +32,7 @@ def slot_engine(
     `rows`: jobs that run at once; `queue`: jobs that may wait. `cache_bytes`: for keys and values.
     """
     kind = "cuda" if model.device.type == "cuda" else "cpu"
-    rows = ROWS[kind] if rows is None else rows
-    if rows < 1:
-        raise ConfigurationError(f"slots: {rows} is not 1 or more")
+    rows = rows_at_once(rows, kind)
     shapes = layer_shapes(model)
     check_slots(model, shapes)
     cache_bytes = int(_free_bytes(model.device) * _FREE_SHARE[kind]) if cache_bytes is None else cache_bytes
@@ -47,6 +45,14 @@ def slot_engine(
     executor = partial(SlotExecutor, model, shapes, rows=rows, cache_bytes=cache_bytes)
     chunk, alone = _CHUNKS[kind]
     return Engine(executor, longest=model.longest, rows=rows, queue=queue, chunk=chunk, chunk_alone=alone)
+
+
+def rows_at_once(asked: int | None, kind: str) -> int:
+    """Jobs that run at once on a `kind` of device; `asked`: None for what suits it. Raises ConfigurationError for 0."""
+    rows = _ROWS[kind] if asked is None else asked
+    if rows < 1:
+        raise ConfigurationError(f"slots: {rows} is not 1 or more")
+    return rows
 
 
 def _free_bytes(device: torch.device) -> int:

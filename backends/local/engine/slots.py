@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from streamsieve.backends.common_beginning import common_beginning
 from streamsieve.backends.local.engine.executor import Usage
 from streamsieve.backends.local.engine.row import Row
 from streamsieve.backends.local.engine.slot_cache import STEP, SlotCache, round_up
@@ -88,9 +89,9 @@ class Slots:
 
     def _longest_known(self, row: Row) -> tuple[int, int]:
         """How many of the row's tokens a slot has stored, at most all but the last, and which slot."""
-        known = ((min(_common(slot.known, row.tokens), slot.stored), place) for place, slot in enumerate(self._slots))
-        shared, source = max(known, key=lambda pair: pair[0])
-        return min(shared, len(row.tokens) - 1), source
+        common = [min(common_beginning(slot.known, row.tokens), slot.stored) for slot in self._slots]
+        shared = max(common)
+        return min(shared, len(row.tokens) - 1), common.index(shared)
 
     def _choose(self, source: int, shared: int) -> int:
         """A free slot: the source itself if little else is in it, else the one that was left first."""
@@ -105,7 +106,7 @@ class Slots:
         best = max(shared, _SMALLEST_REUSE - 1)
         for other in self._places:
             if other is not row and other.missing > 0 and other not in self._leaders:
-                common = min(_common(other.tokens, row.tokens), len(other.tokens) - 1, len(row.tokens) - 1)
+                common = min(common_beginning(other.tokens, row.tokens), len(other.tokens) - 1, len(row.tokens) - 1)
                 if common > best:
                     best, self._leaders[row] = common, other
 
@@ -129,7 +130,7 @@ class Slots:
 
     def _catch_up(self, row: Row, leader: Row) -> None:
         """Take over what `leader` has read, once that is all that they share, or it has left."""
-        common = min(_common(leader.tokens, row.tokens), len(leader.tokens) - 1)
+        common = min(common_beginning(leader.tokens, row.tokens), len(leader.tokens) - 1)
         if leader in self._places and leader.stored < common:
             return
         del self._leaders[row]
@@ -195,21 +196,3 @@ def _knows(row: Row, shared: int) -> None:
     row.stored = shared
     if row.generated == 0:  # what a row itself had read before it had to leave does not count
         row.job.cached_tokens = shared
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens the two begin with alike. By comparing slices, which runs at the speed of C."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
-        return high
-    step = 16
-    while one[low : low + step] == other[low : low + step]:
-        low, step = low + step, 2 * step
-    high = min(high, low + step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low

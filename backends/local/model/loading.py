@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -86,20 +87,16 @@ def load(
     folder, gguf = model_files(path)
     where = _device(device)
     progress("reading the configuration", 0.0)
-    try:
+    with refusing(str(path)):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, **gguf)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise ConfigurationError(f"model: {path} cannot be loaded: {error}") from error
     text_config = config.get_text_config(decoder=True)
     windows = layer_windows(text_config)
     limit = _longest(text_config, longest)
-    with reported(progress):
-        try:
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, config=config, dtype=_dtype(dtype, text_config, where), local_files_only=True, **gguf
-            )
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise ConfigurationError(f"model: {path} cannot be loaded: {error}") from error
+    precision = _dtype(dtype, text_config, where)
+    with reported(progress), refusing(str(path)):
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, config=config, dtype=precision, local_files_only=True, **gguf
+        )
     progress(f"moving to {where}", 0.0)
     torch.nn.Module.to(model, where)
     if where.type == "cpu":
@@ -141,6 +138,15 @@ def layer_windows(config: PreTrainedConfig) -> dict[str, int | None]:
             f"cannot run; it runs {' and '.join(sorted(_FITTING))}"
         )
     return {name: window if name == "sliding_attention" else None for name in sorted(set(types))}
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Raise ConfigurationError, in which `what` cannot be loaded, for whatever transformers raises then."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise ConfigurationError(f"model: {what} cannot be loaded: {error}") from error
 
 
 def model_files(path: Path) -> tuple[Path, dict[str, str]]:

@@ -65,7 +65,7 @@ def tune_linear_layers(model: PreTrainedModel) -> None:
     for layers in shapes.values():
         ways = fastest_ways([layer.weight for layer in layers])
         for layer in layers:
-            layer.forward = NarrowLinear(layer, ways)  # type: ignore[method-assign]
+            layer.forward = NarrowLinear(layer, ways)  # type: ignore[method-assign]  # torch asks the layer itself
 
 
 @torch.inference_mode()

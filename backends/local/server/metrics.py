@@ -12,7 +12,6 @@ from prometheus_client.registry import Collector
 from streamsieve.backends.local.engine.stats import Stats
 from streamsieve.backends.reply import Piece
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 

@@ -10,11 +10,11 @@ from typing import cast
 from jinja2 import TemplateError
 from transformers.utils.chat_template_utils import render_jinja_template
 
+from streamsieve.backends.common_beginning import common_beginning
 from streamsieve.backends.openai_error import bad_request
 from streamsieve.backends.request_fields import Body, read_boolean, read_messages
+from streamsieve.backends.template_turns import REASONING_NAMES
 
-_REASONING = ("reasoning_content", "reasoning", "thinking")
-"""The names under which clients send a turn's reasoning, and templates look for it."""
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _OURS = frozenset(
     {"messages", "tools", "documents", "chat_template", "conversations", "add_generation_prompt",
@@ -114,15 +114,7 @@ class ChatTemplate:
             )
         except Exception:  # no template has to take a conversation that ends there
             conversation = ""
-        return text[_common(text, conversation) :][-_LONGEST_TAIL:]
-
-
-def _common(one: str, other: str) -> int:
-    """How many characters the two have in common from the start."""
-    if one.startswith(other):
-        return len(other)
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))
+        return text[common_beginning(text, conversation) :][-_LONGEST_TAIL:]
 
 
 def _shown_tools(body: Body) -> list[object] | None:
@@ -137,9 +129,9 @@ def _message(message: Body, index: int, source: str) -> dict[str, object]:
     made["content"] = _text(message.get("content"), f"messages[{index}].content")
     if made["role"] == "developer" and "developer" not in source:
         made["role"] = "system"
-    reasoning = next((made[name] for name in _REASONING if isinstance(made.get(name), str)), None)
+    reasoning = next((made[name] for name in REASONING_NAMES if isinstance(made.get(name), str)), None)
     if reasoning is not None:
-        made |= dict.fromkeys(_REASONING, reasoning)
+        made |= dict.fromkeys(REASONING_NAMES, reasoning)
     calls = made.get("tool_calls")
     if calls is not None:
         made["tool_calls"] = _calls(calls, f"messages[{index}].tool_calls")

@@ -12,16 +12,18 @@ from streamsieve.backends.local.sampling.parameters import MAX_LOGPROBS, Samplin
 from streamsieve.backends.local.server.generation import Ending
 from streamsieve.backends.openai_error import ApiError, bad_request
 from streamsieve.backends.request_fields import (
+    MAX_CHOICES,
     Body,
     read_boolean,
+    read_choices,
     read_include_usage,
     read_integer,
+    read_max_tokens,
     read_text,
 )
 
 Api = Literal["chat", "completions"]
 
-MAX_CHOICES = 128
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 1024
 
@@ -107,8 +109,8 @@ def read_asked(body: Body, api: Api, served: ServedModel) -> Asked:
     return Asked(
         stream=stream,
         include_usage=read_include_usage(body, stream),
-        choices=read_integer(body, "n", 1, MAX_CHOICES) or 1,
-        max_tokens=read_integer(body, "max_completion_tokens", 1) or read_integer(body, "max_tokens", 1),
+        choices=read_choices(body),
+        max_tokens=read_max_tokens(body),
         sampling=sampling,
         ending=Ending(
             eos_token_ids=frozenset() if sampling.ignore_eos else served.eos_token_ids,

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -16,10 +17,9 @@ from streamsieve.backends.local.constraints.request_constraint import RequestCon
 from streamsieve.backends.local.engine.jobs import EngineDead, EngineFailed, Job, PromptTooLong, QueueFull
 from streamsieve.backends.local.server.detokenizer import Detokenizer
 from streamsieve.backends.local.server.generation import Generation
-from streamsieve.backends.local.server.metrics import CONTENT_TYPE, Metrics
+from streamsieve.backends.local.server.metrics import Metrics
 from streamsieve.backends.local.server.prompt import RenderedPrompt
 from streamsieve.backends.local.server.requests import (
-    MAX_CHOICES,
     Api,
     Asked,
     check_tools,
@@ -33,7 +33,7 @@ from streamsieve.backends.prompt_tail import is_told, tell_prompt_tail
 from streamsieve.backends.reply import Piece, Reply, Usage
 from streamsieve.backends.reply_response import ReplyResponse
 from streamsieve.backends.reply_writer import ChatWriter, ReplyWriter, TextWriter
-from streamsieve.backends.request_fields import Body, is_whole, read_body, read_boolean, read_text
+from streamsieve.backends.request_fields import MAX_CHOICES, Body, is_whole, read_body, read_boolean, read_text
 from streamsieve.parsers.request import Request as ChatRequest
 from streamsieve.wire.request.prepared import request_of
 
@@ -143,7 +143,7 @@ class Routes:
 
     async def metrics(self, request: Request) -> Response:
         """Numbers for Prometheus; also while the model loads."""
-        return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE)
+        return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     def _card(self) -> dict[str, object]:
         runtime = self._runtime()

@@ -8,7 +8,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as FastTokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from streamsieve.backends.local.model.loading import model_files
+from streamsieve.backends.local.model.loading import model_files, refusing
 from streamsieve.parsers.errors import ConfigurationError
 
 
@@ -30,10 +30,9 @@ class Tokenizer:
     def load(cls, source: Path) -> Tokenizer:
         """The tokenizer in a folder or GGUF file; nothing is fetched. Raises ConfigurationError."""
         folder, gguf = model_files(source)
-        try:
-            return cls(AutoTokenizer.from_pretrained(folder, local_files_only=True, **gguf))
-        except (OSError, ValueError, KeyError, ImportError) as error:
-            raise ConfigurationError(f"model: the tokenizer of {source} cannot be loaded: {error}") from error
+        with refusing(f"the tokenizer of {source}"):
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **gguf)
+        return cls(tokenizer)
 
     def __len__(self) -> int:
         return self.fast.get_vocab_size()

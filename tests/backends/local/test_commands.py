@@ -14,23 +14,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 
 from streamsieve.backends.local.model import demo_model as demo
 from streamsieve.cli import demo_local, local_model
 from streamsieve.cli.local_model import LoadingShown, runs_here
 from streamsieve.cli.main import main
-
-
-@pytest.fixture(scope="module")
-def tiny_folder(
-    tiny_model: Qwen3ForCausalLM, byte_tokenizer: PreTrainedTokenizerFast, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """The tiny model as a folder that transformers loads."""
-    folder = tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model.save_pretrained(folder)
-    byte_tokenizer.save_pretrained(folder)
-    return folder
 
 
 def serve(*arguments: str) -> subprocess.Popen[str]:

@@ -10,12 +10,9 @@ import jsonschema
 import pytest
 from transformers import AutoTokenizer
 
-from streamsieve.backends.local.constraints.grammar import Grammars
-from streamsieve.backends.local.constraints.request_constraint import RequestConstraints
-from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
-from tests.backends.local.constraint_kit import Written, may_come, write
+from tests.backends.local.constraint_kit import Speaker, Written, may_come, write
 
 SIZE = 151_936
 TURN = "<|im_start|>assistant\n"
@@ -34,29 +31,22 @@ CALLED = {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": Fals
 ANSWER = {"response_format": {"type": "json_schema", "json_schema": {"schema": WEATHER, "strict": True}}}
 
 
-class Qwen3:
+class Qwen3(Speaker):
     """The vocabulary, and what a reply likes to hold."""
 
     def __init__(self, folder: Path) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.stops = self.tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
-        self.vocabulary = Vocabulary(self.tokenizer, size=SIZE, stops=self.stops)
-        self.grammars = Grammars(self.vocabulary)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        stops = tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"])
+        super().__init__(tokenizer, stops, spare=SIZE - len(tokenizer))
         names = ("<think>", "</think>", "<tool_call>")
         self.think, self.end_think, self.call = self.tokenizer.convert_tokens_to_ids(names)
         self.unused = dict.fromkeys(range(len(self.tokenizer), SIZE), -1000.0)
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     async def write(
         self, body: Mapping[str, object], tail: str, seed: int, liking: Mapping[int, float] | None = None
     ) -> Written:
         """A reply by chance."""
-        made = await RequestConstraints(self.grammars, QWEN3, self.encode).of(
-            body, Request.from_body(body, prompt_tail=tail)
-        )
-        assert made is not None
+        made = await self.constraint(body, QWEN3, Request.from_body(body, prompt_tail=tail))
         return write(self.vocabulary, made.start(), seed, most=200, taste={**self.unused, **(liking or {})})
 
 
@@ -116,6 +106,5 @@ async def test_no_special_token_in_a_string(qwen3: Qwen3) -> None:
 
 async def test_nothing_that_the_tokenizer_does_not_have(qwen3: Qwen3) -> None:
     body = {"structured_outputs": {"regex": ".*"}}
-    made = await RequestConstraints(qwen3.grammars, None, qwen3.encode).of(body, Request())
-    assert made is not None
+    made = await qwen3.constraint(body, None, Request())
     assert max(may_come(made.start(), qwen3.vocabulary)) < len(qwen3.tokenizer)

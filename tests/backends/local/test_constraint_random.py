@@ -13,14 +13,11 @@ import jsonschema
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from streamsieve.backends.local.constraints.grammar import Grammars
-from streamsieve.backends.local.constraints.request_constraint import RequestConstraint, RequestConstraints
-from streamsieve.backends.local.constraints.vocabulary import Vocabulary
-from streamsieve.parsers.format import Format
+from streamsieve.backends.local.constraints.request_constraint import RequestConstraint
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from streamsieve.parsers.results import Message
-from tests.backends.local.constraint_kit import Written, write
+from tests.backends.local.constraint_kit import Speaker, Written, write
 from tests.backends.local.random_demands import random_schema, random_tools
 
 OPEN = "<|im_start|>assistant\n<think>\n"
@@ -39,26 +36,13 @@ FORMATS = (
 )
 
 
-class Writer:
+class Writer(Speaker):
     """A vocabulary of bytes, and a hand that is led by chance alone."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        self.tokenizer = tokenizer
-        stops = [tokenizer.eos_token_id, tokenizer.pad_token_id]
-        self.vocabulary = Vocabulary(tokenizer, size=len(tokenizer) + 9, stops=stops)
-        self.grammars = Grammars(self.vocabulary)
+        super().__init__(tokenizer, [tokenizer.eos_token_id, tokenizer.pad_token_id], spare=9)
         self.quote, self.ends_thinking, self.opens_call = self.encode('"</think><tool_call>')
         self.blanks = self.encode(" \n\t\r")
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
-
-    async def constraint(
-        self, format: Format | None, body: Mapping[str, object], request: Request
-    ) -> RequestConstraint:
-        made = await RequestConstraints(self.grammars, format, self.encode).of(body, request)
-        assert made is not None
-        return made
 
     def write(self, constraint: RequestConstraint, seed: int, liking: Mapping[int, float] | None = None) -> Written:
         """A reply that closes its strings and its thinking a little sooner than pure chance would."""
@@ -78,7 +62,7 @@ async def test_json_schemas(seed: int, writer: Writer) -> None:
     schema = random_schema(Random(seed))
     strict = {"name": "answer", "schema": schema, "strict": True}
     body = {"response_format": {"type": "json_schema", "json_schema": strict}}
-    constraint = await writer.constraint(None, body, Request())
+    constraint = await writer.constraint(body, None, Request())
     replies = [writer.write(constraint, 10 * seed + one) for one in range(3)]
     replies.append(writer.write(constraint, seed, dict.fromkeys(writer.blanks, 8.0)))
     finished = [reply for reply in replies if reply.finish == "stop"]
@@ -96,7 +80,7 @@ async def test_tool_sets(name: str, seed: int, writer: Writer) -> None:
     assert format is not None
     tail = "<|start|>assistant" if name == "openai" else OPEN
     request = Request.from_body(body, prompt_tail=tail)
-    constraint = await writer.constraint(format, body, request)
+    constraint = await writer.constraint(body, format, request)
     for one in range(2):
         reply = writer.write(constraint, 10 * seed + one, dict.fromkeys(writer.blanks, 8.0) if one else None)
         if reply.finish == "stop":
@@ -111,7 +95,7 @@ async def test_thinking_and_then_what_is_demanded(seed: int, writer: Writer) -> 
     format = select(tool_parser="hermes", reasoning_parser="qwen3")
     assert format is not None
     request = Request.from_body(body, prompt_tail=OPEN)
-    reply = writer.write(await writer.constraint(format, body, request), seed)
+    reply = writer.write(await writer.constraint(body, format, request), seed)
     message = reply.message(format, request)
     if reply.finish == "length":
         assert message.content is None
@@ -131,7 +115,7 @@ async def test_tools_that_are_only_offered(seed: int, writer: Writer) -> None:
     format = select(tool_parser="hermes", reasoning_parser=None)
     assert format is not None
     request = Request.from_body(body)
-    reply = writer.write(await writer.constraint(format, body, request), seed, {writer.opens_call: 6.0})
+    reply = writer.write(await writer.constraint(body, format, request), seed, {writer.opens_call: 6.0})
     message = reply.message(format, request)
     if reply.finish == "length":
         message.tool_calls = message.tool_calls[:-1]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,7 +15,6 @@ from transformers import PreTrainedTokenizerFast
 from streamsieve.backends.local.constraints.bound_text import Grammar
 from streamsieve.backends.local.constraints.grammar import Grammars, Limits
 from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraint, RequestConstraints
-from streamsieve.backends.local.constraints.vocabulary import Vocabulary
 from streamsieve.backends.openai_error import ApiError
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.formats.harmony import HarmonyMessages
@@ -23,7 +22,7 @@ from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
 from streamsieve.wire.request.refusal import Refused
 from streamsieve.wire.settings import ToolStrictLevel
-from tests.backends.local.constraint_kit import may_come, say, write
+from tests.backends.local.constraint_kit import Speaker, may_come, say, write
 
 Body = Mapping[str, object]
 
@@ -52,17 +51,8 @@ def as_json(schema: Body, **more: object) -> Body:
     return {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema, **more}}}
 
 
-class Server:
+class Server(Speaker):
     """What the routes have of a model."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        self.tokenizer = tokenizer
-        stops = [tokenizer.eos_token_id, tokenizer.pad_token_id]
-        self.vocabulary = Vocabulary(tokenizer, size=len(tokenizer), stops=stops)
-        self.grammars = Grammars(self.vocabulary)
-
-    def encode(self, text: str) -> Sequence[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     async def of(
         self,
@@ -100,7 +90,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(byte_tokenizer: PreTrainedTokenizerFast) -> Iterator[Server]:
-    made = Server(byte_tokenizer)
+    made = Server(byte_tokenizer, [byte_tokenizer.eos_token_id, byte_tokenizer.pad_token_id])
     yield made
     made.grammars.close()
 

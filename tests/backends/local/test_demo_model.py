@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
 from streamsieve.backends.loopback import loopback
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
+from tests.backends.local.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,8 @@ def client(demo_model: Path) -> Iterator[openai.OpenAI]:
     options = ModelOptions(source=demo_model, slots=4, max_model_len=1024)
     backend = LocalBackend(lambda progress: Runtime.load(options, settings, progress))
     with loopback(application(backend, settings)) as url:
-        end = time.monotonic() + 120
-        while httpx2.get(url + "/health").status_code != 200:
-            assert backend.failure is None
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_until(lambda: httpx2.get(url + "/health").status_code == 200 or backend.failure is not None, 120)
+        assert backend.failure is None
         with openai.OpenAI(base_url=url + "/v1", api_key="x", max_retries=0, timeout=300) as made:
             yield made
 

@@ -352,7 +352,7 @@ def test_loops_that_are_gone_do_no_harm() -> None:
     engine.start()
     loop = asyncio.new_event_loop()
     tokens = engine.generate(job(1))
-    waiting = loop.create_task(anext(tokens))  # type: ignore[arg-type]
+    waiting = loop.create_task(anext(tokens))
     loop.run_until_complete(asyncio.sleep(0.01))
     waiting.cancel()
     loop.run_until_complete(asyncio.gather(waiting, return_exceptions=True))

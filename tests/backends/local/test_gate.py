@@ -7,17 +7,14 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from transformers import PreTrainedTokenizerFast
 
 from streamsieve.backends.local.constraints.constraint import Constraint
-from streamsieve.backends.local.constraints.grammar import Grammars
-from streamsieve.backends.local.constraints.request_constraint import Options, RequestConstraints
-from streamsieve.backends.local.constraints.vocabulary import Vocabulary
+from streamsieve.backends.local.constraints.request_constraint import Options
 from streamsieve.parsers.format import Format
 from streamsieve.parsers.reasoning import ReasoningSpan, Switch
 from streamsieve.parsers.registry import select
 from streamsieve.parsers.request import Request
-from tests.backends.local.constraint_kit import byte_level, may_come, say, write
+from tests.backends.local.constraint_kit import Speaker, byte_level, may_come, say, write
 
 TURN = "<|im_start|>assistant\n"
 OPEN = TURN + "<think>\n"
@@ -49,32 +46,24 @@ def thinking(starts: Literal["open", "unless answered", "marked"]) -> Format:
 QWEN3, MARKED, UNLESS_ANSWERED = thinking("open"), thinking("marked"), thinking("unless answered")
 
 
-class Words:
-    """The vocabulary of a tokenizer, and its grammars."""
+class Words(Speaker):
+    """The tokens that stand where a reply has its border."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        self.tokenizer = tokenizer
-        self.vocabulary = Vocabulary(self.tokenizer, size=len(self.tokenizer), stops=[self.tokenizer.eos_token_id])
-        self.grammars = Grammars(self.vocabulary)
-        self.end = self.tokenizer.eos_token_id
-
-    def encode(self, text: str) -> list[int]:
-        """Special tokens where there are such, else single bytes."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+    @property
+    def end(self) -> int:
+        """The token that ends a reply."""
+        return self.stops[0]
 
     def piece(self, text: str) -> int:
         """The one token of this text."""
         return next(number for number, one in enumerate(self.vocabulary.texts) if one == text.encode())
 
-    async def constraint(
+    async def bound(
         self, body: Mapping[str, object], tail: str, *, format: Format = QWEN3, options: Options | None = None
     ) -> Constraint:
         """What binds a reply of this format."""
-        made = await RequestConstraints(self.grammars, format, self.encode, options).of(
-            body, Request.from_body(body, prompt_tail=tail)
-        )
-        assert made is not None
-        return made.start()
+        request = Request.from_body(body, prompt_tail=tail)
+        return (await self.constraint(body, format, request, options)).start()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +93,7 @@ def allows(constraint: Constraint, words: Words, pieces: Sequence[str]) -> dict[
 
 
 async def test_thinking_is_free(words: Words) -> None:
-    constraint = await words.constraint(CALLED, OPEN)
+    constraint = await words.bound(CALLED, OPEN)
     for letter in words.encode("any é text, {} or <tool, even </thin"):
         assert may_come(constraint, words.vocabulary) >= set(range(256)), "a byte is barred"
         constraint.accept(letter)
@@ -112,13 +101,13 @@ async def test_thinking_is_free(words: Words) -> None:
 
 @pytest.mark.parametrize(("body", "may_end"), [(CALLED, False), (OBJECT, False), (MAY_CALL, True)])
 async def test_no_end_before_what_is_demanded(words: Words, body: Mapping[str, object], may_end: bool) -> None:
-    constraint = await words.constraint(body, OPEN)
+    constraint = await words.bound(body, OPEN)
     say(constraint, words.encode("hm"))
     assert (words.end in may_come(constraint, words.vocabulary)) is may_end
 
 
 async def test_the_grammar_binds_from_the_end_of_thinking(words: Words) -> None:
-    constraint = await words.constraint(OBJECT, OPEN)
+    constraint = await words.bound(OBJECT, OPEN)
     say(constraint, words.encode("hm</think>"))
     assert may_come(constraint, words.vocabulary) == {words.piece(one) for one in ("{", "{}", "\n")}
     say(constraint, words.encode("{}"))
@@ -126,7 +115,7 @@ async def test_the_grammar_binds_from_the_end_of_thinking(words: Words) -> None:
 
 
 async def test_a_token_across_the_border(spelled: Words) -> None:
-    constraint = await spelled.constraint(OBJECT, OPEN)
+    constraint = await spelled.bound(OBJECT, OPEN)
     whole = allows(constraint, spelled, ["</think>{", "</think>x", "a</think>", "a</think>x", ">x"])
     assert whole == {"</think>{": True, "</think>x": False, "a</think>": True, "a</think>x": False, ">x": True}
     say(constraint, [spelled.piece("</th"), spelled.piece("ink")])
@@ -141,13 +130,13 @@ async def test_a_token_across_the_border(spelled: Words) -> None:
 
 
 async def test_a_marker_that_is_a_token_is_not_spelled(marked: Words) -> None:
-    constraint = await marked.constraint(OBJECT, OPEN)
+    constraint = await marked.bound(OBJECT, OPEN)
     say(constraint, [marked.piece("</th"), marked.piece("ink"), marked.piece(">x")])
     assert may_come(constraint, marked.vocabulary) >= set(range(256))
 
 
 async def test_an_opener_ends_thinking_and_is_not_demanded_twice(words: Words) -> None:
-    constraint = await words.constraint(CALLED, OPEN)
+    constraint = await words.bound(CALLED, OPEN)
     say(constraint, words.encode("now <tool_call>"))
     assert may_come(constraint, words.vocabulary) <= {words.piece(one) for one in ("\n", " ", "{", "\t", "\r")}
     say(constraint, words.encode('\n{"name": "ping", "arguments": {}}\n</tool_call>'))
@@ -155,7 +144,7 @@ async def test_an_opener_ends_thinking_and_is_not_demanded_twice(words: Words) -
 
 
 async def test_a_token_across_an_opener(spelled: Words) -> None:
-    constraint = await spelled.constraint(CALLED, OPEN)
+    constraint = await spelled.bound(CALLED, OPEN)
     assert allows(constraint, spelled, ["<tool_call>\n", "<tool_call>x"]) == {
         "<tool_call>\n": True,
         "<tool_call>x": False,
@@ -164,7 +153,7 @@ async def test_a_token_across_an_opener(spelled: Words) -> None:
 
 async def test_text_across_the_border_where_calls_begin_with_a_token() -> None:
     words = Words(byte_level(("<tool_call>", "</tool_call>"), PIECES))
-    constraint = await words.constraint(MAY_CALL, OPEN)
+    constraint = await words.bound(MAY_CALL, OPEN)
     assert allows(constraint, words, ["</think>x", "</think>{"]) == {"</think>x": True, "</think>{": True}
     say(constraint, [words.piece("</think>x")])
     assert may_come(constraint, words.vocabulary) >= set(range(256))
@@ -175,14 +164,14 @@ async def test_text_across_the_border_where_calls_begin_with_a_token() -> None:
 
 async def test_an_answer_that_begins_as_thinking_does(spelled: Words) -> None:
     tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "<thin>"}}
-    constraint = await spelled.constraint({"response_format": tag}, TURN, format=MARKED)
+    constraint = await spelled.bound({"response_format": tag}, TURN, format=MARKED)
     say(constraint, spelled.encode("<think>hm</think><thin>"))
     assert constraint.done
 
 
 async def test_an_opener_that_the_grammar_does_not_take(words: Words) -> None:
     tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}}
-    constraint = await words.constraint(MAY_CALL | {"response_format": tag}, OPEN)
+    constraint = await words.bound(MAY_CALL | {"response_format": tag}, OPEN)
     say(constraint, words.encode("<tool_call>")[:-1])
     last = words.encode("<tool_call>")[-1]
     assert last not in may_come(constraint, words.vocabulary)
@@ -190,7 +179,7 @@ async def test_an_opener_that_the_grammar_does_not_take(words: Words) -> None:
 
 @pytest.mark.parametrize("thinks", [True, False])
 async def test_a_reply_that_may_think_or_not(words: Words, thinks: bool) -> None:
-    constraint = await words.constraint(OBJECT, TURN, format=MARKED)
+    constraint = await words.bound(OBJECT, TURN, format=MARKED)
     opener = words.encode("<think>")
     assert may_come(constraint, words.vocabulary) >= {opener[0], words.piece("{")}
     assert words.piece("x") not in may_come(constraint, words.vocabulary)
@@ -203,7 +192,7 @@ async def test_a_reply_that_may_think_or_not(words: Words, thinks: bool) -> None
 
 
 async def test_an_opener_of_thinking_that_is_begun_is_gone_on_with(spelled: Words) -> None:
-    constraint = await spelled.constraint(OBJECT, TURN, format=MARKED)
+    constraint = await spelled.bound(OBJECT, TURN, format=MARKED)
     say(constraint, spelled.encode("<thin"))
     assert may_come(constraint, spelled.vocabulary) == {spelled.piece("k")}
     say(constraint, spelled.encode("k"))
@@ -212,7 +201,7 @@ async def test_an_opener_of_thinking_that_is_begun_is_gone_on_with(spelled: Word
 
 async def test_an_opener_of_thinking_that_is_a_token_is_not_spelled(marked: Words) -> None:
     tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "<thin>"}}
-    constraint = await marked.constraint({"response_format": tag}, TURN, format=MARKED)
+    constraint = await marked.bound({"response_format": tag}, TURN, format=MARKED)
     assert may_come(constraint, marked.vocabulary) == {marked.piece("<"), marked.piece("<think>")}
     say(constraint, marked.encode("<thin"))
     assert may_come(constraint, marked.vocabulary) == {marked.piece(">")}
@@ -233,13 +222,13 @@ async def test_an_opener_of_thinking_that_is_a_token_is_not_spelled(marked: Word
 async def test_bound_from_the_first_token(
     words: Words, body: Mapping[str, object], tail: str, options: Options
 ) -> None:
-    constraint = await words.constraint(body, tail, format=MARKED, options=options)
+    constraint = await words.bound(body, tail, format=MARKED, options=options)
     assert constraint.forced() is None
     assert may_come(constraint, words.vocabulary) == {words.piece(one) for one in ("{", "{}", "\n")}
 
 
 async def test_thinking_that_is_not_included_is_closed_at_once(words: Words) -> None:
-    constraint = await words.constraint(OBJECT | {"include_reasoning": False}, OPEN)
+    constraint = await words.bound(OBJECT | {"include_reasoning": False}, OPEN)
     closing = words.encode("</think>")
     for token in closing:
         assert constraint.forced() == token
@@ -250,7 +239,7 @@ async def test_thinking_that_is_not_included_is_closed_at_once(words: Words) -> 
 
 @pytest.mark.parametrize("body", [CALLED, {}], ids=["with a grammar", "alone"])
 async def test_the_budget(words: Words, body: Mapping[str, object]) -> None:
-    constraint = await words.constraint({**body, "thinking_token_budget": 3}, OPEN)
+    constraint = await words.bound({**body, "thinking_token_budget": 3}, OPEN)
     for token in words.encode("a</"):
         assert constraint.forced() is None
         constraint.accept(token)
@@ -261,7 +250,7 @@ async def test_the_budget(words: Words, body: Mapping[str, object]) -> None:
 
 
 async def test_the_budget_does_not_cut_a_character(words: Words) -> None:
-    constraint = await words.constraint({"thinking_token_budget": 2}, OPEN)
+    constraint = await words.bound({"thinking_token_budget": 2}, OPEN)
     first, second = words.encode("é")
     say(constraint, [*words.encode("a"), first])
     assert constraint.forced() is None
@@ -270,7 +259,7 @@ async def test_the_budget_does_not_cut_a_character(words: Words) -> None:
 
 
 async def test_the_budget_does_not_wait_for_a_character_that_never_ends(words: Words) -> None:
-    constraint = await words.constraint({"thinking_token_budget": 2}, OPEN)
+    constraint = await words.bound({"thinking_token_budget": 2}, OPEN)
     first, _ = words.encode("é")
     say(constraint, words.encode("a"))
     for _ in range(4):
@@ -281,7 +270,7 @@ async def test_the_budget_does_not_wait_for_a_character_that_never_ends(words: W
 
 @pytest.mark.parametrize("format", [QWEN3, MARKED], ids=["may", "must"])
 async def test_the_budget_of_thinking_that_the_reply_opens(words: Words, format: Format) -> None:
-    constraint = await words.constraint({"thinking_token_budget": 2}, TURN, format=format)
+    constraint = await words.bound({"thinking_token_budget": 2}, TURN, format=format)
     say(constraint, words.encode("<think>ab"))
     assert constraint.forced() == words.encode("</think>")[0]
 
@@ -301,7 +290,7 @@ async def test_the_budget_in_messages(channels: Words, body: Mapping[str, object
     format = select(reasoning_parser="openai_gptoss", tool_parser="openai")
     assert format is not None
     tail = "<|start|>assistant"
-    constraint = await channels.constraint({**body, "thinking_token_budget": 3}, tail, format=format)
+    constraint = await channels.bound({**body, "thinking_token_budget": 3}, tail, format=format)
     say(constraint, channels.encode("<|channel|>analysis<|message|>abc"))
     for token in channels.encode("<|end|>"):
         assert constraint.forced() == token
@@ -314,14 +303,14 @@ async def test_the_budget_in_messages(channels: Words, body: Mapping[str, object
 
 
 async def test_no_budget_forbids_thinking(words: Words) -> None:
-    constraint = await words.constraint(OBJECT | {"thinking_token_budget": 0}, TURN, format=MARKED)
+    constraint = await words.bound(OBJECT | {"thinking_token_budget": 0}, TURN, format=MARKED)
     assert words.encode("<think>")[0] not in may_come(constraint, words.vocabulary)
 
 
 async def test_a_model_that_never_ends_thinking(marked: Words) -> None:
     never = {marked.piece(marker): -1000.0 for marker in ("</think>", "<tool_call>")}
     request = Request.from_body(CALLED, prompt_tail=OPEN)
-    written = write(marked.vocabulary, await marked.constraint(CALLED, OPEN), 1, most=100, taste=never)
+    written = write(marked.vocabulary, await marked.bound(CALLED, OPEN), 1, most=100, taste=never)
     format = select(reasoning_parser="qwen3", tool_parser="hermes")
     assert format is not None
     message = written.message(format, request)
@@ -340,12 +329,12 @@ async def test_a_model_that_never_ends_thinking(marked: Words) -> None:
 async def test_a_reply_that_thinks_unless_it_answers(
     words: Words, body: Mapping[str, object], written: str, may_follow: set[str]
 ) -> None:
-    constraint = await words.constraint(body, TURN, format=UNLESS_ANSWERED)
+    constraint = await words.bound(body, TURN, format=UNLESS_ANSWERED)
     say(constraint, words.encode(written))
     assert may_come(constraint, words.vocabulary) <= {words.piece(one) for one in may_follow}
 
 
 async def test_calls_in_thinking_that_only_an_answer_ends(words: Words) -> None:
-    constraint = await words.constraint(CALLED, TURN, format=UNLESS_ANSWERED)
+    constraint = await words.bound(CALLED, TURN, format=UNLESS_ANSWERED)
     say(constraint, words.encode("hm <tool_call>"))
     assert may_come(constraint, words.vocabulary) >= set(range(256))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
 from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
+from tests.backends.local.waiting import wait_until
 
 ASK: Any = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}
 
@@ -28,13 +27,6 @@ ASK: Any = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 3}
 def runtime(tiny_model: Qwen3ForCausalLM, byte_tokenizer: PreTrainedTokenizerFast) -> Runtime:
     options = ModelOptions(source=None, slots=2)  # type: ignore[arg-type]  # it is in memory
     return Runtime.of(describe(tiny_model, name="tiny"), Tokenizer(byte_tokenizer), options, Settings())
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_loading_is_told_until_it_is_done(runtime: Runtime) -> None:

@@ -13,6 +13,7 @@ from streamsieve.backends.local.constraints.grammar import Grammars
 from streamsieve.backends.local.constraints.vocabulary import Vocabulary, is_allowed
 from streamsieve.parsers.tag_parts import JsonObject
 from streamsieve.wire.request.refusal import Refused
+from tests.backends.local.constraint_kit import Speaker
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 JSON: JsonObject = {"type": "json_schema", "json_schema": CITY}
@@ -36,14 +37,8 @@ def styled(style: str) -> JsonObject:
     return {"type": "json_schema", "json_schema": CITY, "style": style}
 
 
-class Model:
-    """A vocabulary and its grammars."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
-        self.tokenizer = tokenizer
-        self.stops = [tokenizer.eos_token_id, tokenizer.pad_token_id]
-        self.vocabulary = Vocabulary(tokenizer, size=len(tokenizer) + 5, stops=self.stops)
-        self.grammars = Grammars(self.vocabulary)
+class Model(Speaker):
+    """Writes what a tag binds."""
 
     async def start(self, part: Mapping[str, object]) -> BoundText:
         """The text that a tag of this format binds."""
@@ -51,8 +46,7 @@ class Model:
 
     def feed(self, bound: BoundText, text: str) -> bool:
         """Whether `text` may come; special tokens in it are tokens, all else are bytes."""
-        tokens = self.tokenizer.encode(text, add_special_tokens=False)
-        return all(self.allowed(bound, token) and bound.accept(token) for token in tokens)
+        return all(self.allowed(bound, token) and bound.accept(token) for token in self.encode(text))
 
     def allowed(self, bound: BoundText, token: int) -> bool:
         row = bound.row()
@@ -63,12 +57,12 @@ class Model:
         return {text for text in SPECIAL if self.allowed(bound, self.vocabulary.special[text])}
 
     def byte(self, bound: BoundText, letter: str) -> bool:
-        return self.allowed(bound, self.tokenizer.encode(letter, add_special_tokens=False)[0])
+        return self.allowed(bound, self.encode(letter)[0])
 
 
 @pytest.fixture(scope="module")
 def model(byte_tokenizer: PreTrainedTokenizerFast) -> Iterator[Model]:
-    made = Model(byte_tokenizer)
+    made = Model(byte_tokenizer, [byte_tokenizer.eos_token_id, byte_tokenizer.pad_token_id], spare=5)
     yield made
     made.grammars.close()
 
@@ -253,7 +247,7 @@ async def test_no_arguments_and_a_love_of_blanks(model: Model, style: str) -> No
         row = bound.row()
         assert row is not None
         any_token = next(number for number in range(model.vocabulary.size) if is_allowed(row, number))
-        bound.accept(any_token if blank is None else model.tokenizer.encode(blank, add_special_tokens=False)[0])
+        bound.accept(any_token if blank is None else model.encode(blank)[0])
         steps += 1
     assert steps < 30
 

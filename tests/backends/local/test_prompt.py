@@ -160,7 +160,7 @@ def test_a_template_that_takes_no_half_conversation_has_a_tail_all_the_same() ->
         ({"messages": [USER], "continue_final_message": True, "add_generation_prompt": True},
          "continue_final_message", "together"),
         ({"messages": [USER, {"role": "refused", "content": ""}]}, "messages", "no such role"),
-        ({"messages": [{"role": "broken", "content": ""}]}, "messages", "UndefinedError"),
+        ({"messages": [{"role": "broken", "content": ""}]}, "messages", "'nothing' is undefined"),
     ],
 )  # fmt: skip
 def test_what_no_prompt_can_be_made_of(body: dict[str, Any], param: str, said: str) -> None:
@@ -171,7 +171,7 @@ def test_what_no_prompt_can_be_made_of(body: dict[str, Any], param: str, said: s
     with pytest.raises(ApiError) as raised:
         ChatTemplate(template, {}).render(body)
     assert (raised.value.status, raised.value.param) == (400, param)
-    assert said in raised.value.message or said == "UndefinedError"
+    assert said in raised.value.message
 
 
 def test_rendering_needs_no_torch() -> None:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,7 +21,8 @@ from typing import IO, Any
 
 import httpx2
 import pytest
-from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+
+from tests.backends.local.waiting import wait_until
 
 CLUSTER = Path(__file__).with_name("ray_cluster.py")
 NEEDED = ["ray[serve]==2.60.0"]
@@ -126,16 +127,9 @@ def python(environment: Any) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(
-    python: Path,
-    tiny_model: Qwen3ForCausalLM,
-    byte_tokenizer: PreTrainedTokenizerFast,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cluster]:
+def cluster(python: Path, tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Two replicas at `/`, which take one reply at a time each, one such at `/brief`, and a model at `/model`."""
-    folder, model = tmp_path_factory.mktemp("said"), tmp_path_factory.mktemp("models") / "tiny"
-    tiny_model.save_pretrained(model)
-    byte_tokenizer.save_pretrained(model)
+    folder = tmp_path_factory.mktemp("said")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -147,7 +141,7 @@ def cluster(
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
         }
         process = subprocess.Popen(
-            [python, CLUSTER, str(port), folder, model],
+            [python, CLUSTER, str(port), folder, tiny_folder],
             env={**os.environ, **told},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -164,13 +158,6 @@ def cluster(
             process.stdin.close()
             process.wait(PATIENCE)
         assert process.returncode == 0
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def is_gone(process: int) -> bool:
@@ -226,7 +213,7 @@ def test_an_answer_that_has_not_begun_is_an_error(cluster: Cluster) -> None:
         killed.finish()
         name, body = cluster.request(stream=False)
         answer = asking.submit(cluster.http.post, cluster.url + "/v1/chat/completions", json=body)
-        wait_for(lambda: (cluster.folder / f"{name}-begun").exists())
+        wait_until(lambda: (cluster.folder / f"{name}-begun").exists(), PATIENCE)
         os.kill(killed.process, signal.SIGKILL)
         assert answer.result().status_code == 500
         kept.finish()
@@ -239,7 +226,7 @@ def test_a_replica_that_is_not_well_is_replaced(cluster: Cluster) -> None:
         for reply in (sick, well):
             reply.finish()
     (cluster.folder / f"dead-{sick.process}").touch()
-    wait_for(lambda: is_gone(sick.process))
+    wait_until(lambda: is_gone(sick.process), PATIENCE)
     with ExitStack() as stack:
         assert sick.process not in [reply.process for reply in both(cluster, stack)]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -23,6 +22,7 @@ from streamsieve.backends.local.server.runtime import ModelOptions, Runtime
 from streamsieve.backends.local.server.tokenizer import Tokenizer
 from streamsieve.backends.loopback import loopback
 from streamsieve.wire.settings import Settings
+from tests.backends.local.waiting import wait_until
 
 SLOTS, QUEUE, LONGEST = 2, 3, 512
 MESSAGES: Any = [{"role": "user", "content": "Tides?"}]
@@ -60,13 +60,6 @@ def url(runtime: Runtime) -> Iterator[str]:
 def client(url: str) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=url + "/v1", api_key="x", max_retries=0, timeout=60) as made:
         yield made
-
-
-def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def text_of(message: Any) -> str:

@@ -70,7 +70,7 @@ def test_each_row_has_its_own_say() -> None:
     expected = [LIKELIEST, LIKELIEST, 65, 3, 0]
     assert list(chosen(choice, rows).values()) == expected
     assert [script.taken for script in scripts if script] == [[token] for token in expected[1:]]
-    scripts[2].allowed = None  # type: ignore[union-attr]
+    scripts[2].allowed = None  # type: ignore[union-attr]  # it is a Script
     assert list(chosen(choice, rows).values()) == [LIKELIEST, LIKELIEST, LIKELIEST, 3, 0]  # its old mask is not used
 
 
