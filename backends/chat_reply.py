@@ -13,7 +13,7 @@ TOKEN_CHARACTERS = 4
 """What counts as a token in `usage` and `max_tokens`: there is no tokenizer here."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChatReply:
     """The same raw text for every choice, under one id."""
 
@@ -25,7 +25,7 @@ class ChatReply:
     _writer: ChatWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_writer", ChatWriter(self.model))
+        self._writer = ChatWriter(self.model)
 
     def whole(self) -> JsonObject:
         """The body of a reply that is not streamed."""

@@ -68,8 +68,7 @@ class RayOptions:
 
     def settings(self) -> Settings:
         """The middleware's, held to the model's chat template. Raises ConfigurationError as `settings_for` does."""
-        tokenizer = self.model.source / "tokenizer.json"
-        given: Options = {"responses": "translate", "tokenizer": tokenizer if tokenizer.is_file() else None}
+        given: Options = {"responses": "translate", "tokenizer": self.model.tokenizer}
         return settings_for(str(self.model.source), {**given, **self.sieve})
 
     def deployment(self) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol, TypeAlias
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
@@ -21,8 +21,8 @@ KEEP_ALIVE = 15.0
 
 _COMMENT = b": keep-alive\n\n"
 _HEADERS = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store")]
-_Item: TypeAlias = "tuple[int, Piece | Exception]"
-"""A choice's index, and its next piece or what it failed with."""
+_Item: TypeAlias = "tuple[int, Piece] | Exception"
+"""A choice's index and its next piece, or what it failed with."""
 
 logger = logging.getLogger(__name__)
 
@@ -106,25 +106,25 @@ class ReplyResponse(Response):
             item: _Item | None = None
             with anyio.move_on_after(self._keep_alive) as patience:
                 item = await anext(items, None)
-            failure = item[1] if item and isinstance(item[1], Exception) else None
-            if failure is not None and not started:
-                await self._error(failure).response()(scope, receive, send)
+            if isinstance(item, Exception) and not started:
+                await self._error(item).response()(scope, receive, send)
                 return
             if not started:
                 started = True
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            if patience.cancelled_caught:
-                await _send_on(send, _COMMENT)
-            elif failure is not None:
-                await _send_on(send, sse(self._error(failure).body()))
-                break
-            elif item is None:
-                self._outcome = "200"
-                if self._include_usage:
-                    await _send_on(send, sse(self._writer.usage_chunk(self._reply.usage())))
-                break
-            else:
-                await _send_on(send, self._written(*cast("tuple[int, Piece]", item), opened))
+            match item:
+                case None if patience.cancelled_caught:
+                    await _send_on(send, _COMMENT)
+                case None:
+                    self._outcome = "200"
+                    if self._include_usage:
+                        await _send_on(send, sse(self._writer.usage_chunk(self._reply.usage())))
+                    break
+                case Exception():
+                    await _send_on(send, sse(self._error(item).body()))
+                    break
+                case index, piece:
+                    await _send_on(send, self._written(index, piece, opened))
         await send({"type": "http.response.body", "body": DONE})
 
     def _written(self, index: int, piece: Piece, opened: set[int]) -> bytes:
@@ -138,10 +138,11 @@ class ReplyResponse(Response):
 
     async def _whole(self, items: AsyncIterator[_Item], scope: Scope, receive: Receive, send: Send) -> None:
         pieces: list[list[Piece]] = [[] for _ in self._reply.choices]
-        async for index, piece in items:
-            if isinstance(piece, Exception):
-                await self._error(piece).response()(scope, receive, send)
+        async for item in items:
+            if isinstance(item, Exception):
+                await self._error(item).response()(scope, receive, send)
                 return
+            index, piece = item
             self._observer.piece(piece)
             pieces[index].append(piece)
         body = self._writer.whole(list(map(joined, pieces)), self._reply.usage())
@@ -163,7 +164,7 @@ async def _pump(index: int, choice: AsyncGenerator[Piece, None], inbox: MemoryOb
             async for piece in choice:
                 await inbox.send((index, piece))
         except Exception as error:
-            await inbox.send((index, error))
+            await inbox.send(error)
         finally:
             with anyio.CancelScope(shield=True):
                 await choice.aclose()

@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamsieve.backends.local.model.options import ModelOptions
 from streamsieve.cli.columns import BOLD, DIM, LABEL, Line, Screen, lines_of
-from streamsieve.cli.local_model import LoadingShown, load_offline, need_local_extra, share_cores
+from streamsieve.cli.local_model import LoadingShown, before_loading, local_backend
 from streamsieve.cli.parser_options import Commands
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from streamsieve.backends.local.server.application import LocalBackend
-    from streamsieve.wire.settings import Settings
 
 POLL = 0.1
 """Seconds between two looks at what has come."""
@@ -42,9 +41,7 @@ def add(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetch the model where it is not there, serve it, ask it; 1 where a schema was not kept."""
-    need_local_extra()
-    load_offline()
-    share_cores()
+    before_loading()
     from openai import OpenAI
 
     from streamsieve.backends.application import application
@@ -54,20 +51,10 @@ def run(options: argparse.Namespace) -> int:
 
     folder = fetch(progress=LoadingShown(sys.stderr).report)
     settings = Settings(tool_parser="hermes", tokenizer=folder)
-    backend = _backend(folder, settings)
+    backend = local_backend(ModelOptions(source=folder, slots=4, max_model_len=1024), settings, sys.stderr)
     with loopback(application(backend, settings)) as url, OpenAI(base_url=f"{url}/v1", api_key="none") as client:
         _wait_for(backend)
         return _show(Screen(sys.stdout), client.with_options(timeout=600), folder.name)
-
-
-def _backend(folder: Path, settings: Settings) -> LocalBackend:
-    from streamsieve.backends.local.model.options import ModelOptions
-    from streamsieve.backends.local.server.application import LocalBackend
-    from streamsieve.backends.local.server.runtime import Runtime
-
-    chosen = ModelOptions(source=folder, slots=4, max_model_len=1024)
-    shown = LoadingShown(sys.stderr)
-    return LocalBackend(lambda progress: Runtime.load(chosen, settings, progress), report=shown.report)
 
 
 def _wait_for(backend: LocalBackend) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, get_args
 
+from streamsieve.backends.local.model.options import ExecutorName, ModelOptions
 from streamsieve.cli.parser_options import count
 from streamsieve.parsers.errors import ConfigurationError
 from streamsieve.wire.settings import Settings
@@ -18,15 +20,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("torch", "transformers", "tokenizers", "xgrammar", "prometheus_client", "gguf", "accelerate")
 _BAR = 30
-_DEFAULTS = {
-    "dtype": "auto",
-    "device": "auto",
-    "slots": None,
-    "queue": 256,
-    "max_model_len": None,
-    "executor": "slots",
-    "enable_in_reasoning": False,
-}
+_DEFAULTS = {option.name: option.default for option in fields(ModelOptions) if option.name != "source"}
 
 
 def add_local_options(command: argparse.ArgumentParser) -> None:
@@ -46,8 +40,9 @@ def add_local_options(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--executor",
-        choices=("slots", "continuous"),
-        help="what runs the model; continuous is that of transformers, for CUDA with flash attention (default: slots)",
+        choices=get_args(ExecutorName),
+        help="what runs the model; continuous is that of transformers, for CUDA with flash attention (default: "
+        "%(default)s)",
     )
     group.add_argument(
         "--enable-in-reasoning", action="store_true", help="what binds the answer binds the thinking too"
@@ -73,10 +68,9 @@ def refuse_local_options(options: argparse.Namespace) -> None:
             )
 
 
-def own_tokenizer(options: argparse.Namespace) -> str | None:
-    """The `tokenizer.json` of a model that runs here: its token ids come with the text."""
-    file = Path(options.model or "") / "tokenizer.json"
-    return str(file) if runs_here(options) and file.is_file() else None
+def own_tokenizer(options: argparse.Namespace) -> Path | None:
+    """The `tokenizer.json` of a model that runs here."""
+    return model_options(options).tokenizer if runs_here(options) else None
 
 
 def need_local_extra() -> None:
@@ -86,41 +80,33 @@ def need_local_extra() -> None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def load_offline() -> None:
-    """Have nothing fetched from a hub; before transformers is imported."""
+def before_loading() -> None:
+    """Do what has to be done before torch and transformers are imported. Raises as `need_local_extra` does.
+
+    Nothing is fetched from a hub, and threads sleep while they wait for each other: where they spin, and other
+    programs use the same cores, a step takes ten times as long.
+    """
+    need_local_extra()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-
-def share_cores() -> None:
-    """Have threads sleep while they wait for each other; before torch is imported. Where they spin, and other programs
-    use the same cores, a step takes ten times as long."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def model_options(options: argparse.Namespace) -> ModelOptions:
+    """The model that `--model` names, and how it is to run."""
+    return ModelOptions(source=Path(options.model), **{name: getattr(options, name) for name in _DEFAULTS})
+
+
 def local_backend(
-    options: argparse.Namespace, settings: Settings, failed: Callable[[Exception], None], out: TextIO
+    chosen: ModelOptions, settings: Settings, out: TextIO, failed: Callable[[Exception], None] = lambda error: None
 ) -> LocalBackend:
     """The application. `failed` is told why the model cannot be loaded; the progress is shown on `out`.
 
     Raises ModuleNotFoundError where the extra `local` is not installed.
     """
-    need_local_extra()
-    load_offline()
-    share_cores()
-    from streamsieve.backends.local.model.options import ModelOptions
+    before_loading()
     from streamsieve.backends.local.server.application import LocalBackend
     from streamsieve.backends.local.server.runtime import Runtime
 
-    chosen = ModelOptions(
-        source=Path(options.model),
-        dtype=options.dtype,
-        device=options.device,
-        slots=options.slots,
-        queue=options.queue,
-        max_model_len=options.max_model_len,
-        executor=options.executor,
-        enable_in_reasoning=options.enable_in_reasoning,
-    )
     return LocalBackend(
         lambda progress: Runtime.load(chosen, settings, progress), report=LoadingShown(out).report, failed=failed
     )

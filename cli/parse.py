@@ -102,12 +102,12 @@ def _way(case: Case, chunking: Chunking | None) -> Way:
 
 def _line_result(line: bytes, options: argparse.Namespace) -> JsonObject:
     try:
-        case = cases.read(line)
-        return {"id": _id(line), **_result(_parsed(case, options))}
+        outcome = _result(_parsed(cases.read(line), options))
     except (CaseError, ConfigurationError) as error:
-        return {"id": _id(line), "error": str(error)}
+        outcome = {"error": str(error)}
     except Exception as error:  # no parser may raise (rule 12); where a plugin's does, the other lines go on
-        return {"id": _id(line), "error": f"the parser raised {error!r}"}
+        outcome = {"error": f"the parser raised {error!r}"}
+    return {"id": _id(line), **outcome}
 
 
 def _id(line: bytes) -> object:

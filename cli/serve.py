@@ -9,7 +9,14 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from streamsieve.cli.local_model import add_local_options, local_backend, own_tokenizer, refuse_local_options, runs_here
+from streamsieve.cli.local_model import (
+    add_local_options,
+    local_backend,
+    model_options,
+    own_tokenizer,
+    refuse_local_options,
+    runs_here,
+)
 from streamsieve.cli.parser_options import Commands, add_parser_options, count
 from streamsieve.cli.server_options import add_server_options, log_to_stderr, server_options
 from streamsieve.cli.upstream_options import add_upstream_options, upstream_options
@@ -100,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         failures.append(error)
         server.should_exit = True
 
-    local = local_backend(options, settings, give_up, sys.stderr) if runs_here(options) else None
+    local = local_backend(model_options(options), settings, sys.stderr, give_up) if runs_here(options) else None
     backend = local or _backend(options)
     api_key = _key("api_key", options.api_key, API_KEY)
     app = application(backend, settings, api_key=api_key, cors_origins=options.cors_origin)

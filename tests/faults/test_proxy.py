@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,12 +57,10 @@ def _short(data: str) -> str:
 def ask(url: str, **more: object) -> Answer:
     with httpx2.stream("POST", url + "/v1/chat/completions", json={**CHAT, **more}, timeout=30) as response:
         answer = Answer(response.status_code, response.headers)
-        try:
+        with suppress(httpx2.RemoteProtocolError):
             for piece in response.iter_raw():
                 answer.body += piece
             answer.is_complete = True
-        except httpx2.RemoteProtocolError:
-            pass
     return answer
 
 

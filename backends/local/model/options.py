@@ -26,3 +26,9 @@ class ModelOptions:
     max_model_len: int | None = None
     executor: ExecutorName = "slots"
     enable_in_reasoning: bool = False
+
+    @property
+    def tokenizer(self) -> Path | None:
+        """The `tokenizer.json` in the model's folder, where there is one: its token ids come with the text."""
+        file = self.source / "tokenizer.json"
+        return file if file.is_file() else None
